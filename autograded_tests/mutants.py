@@ -2,9 +2,11 @@
 
 import ast
 import copy
+import resource
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from random import Random
 
 from autograded_tests.locked_cells import CELLS, code
@@ -138,18 +140,25 @@ class TooLong(BaseException):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise TooLong after so many seconds of our own processor time; pytest-timeout has the other clock."""
+    """Raise TooLong after so many seconds of our own processor time, and MemoryError beyond 256 MiB more than now.
+
+    pytest-timeout has the other clock; a mutant may well repeat a text a billion times.
+    """
 
     def stop(*_: object) -> None:
         raise TooLong
 
     before = signal.signal(signal.SIGVTALRM, stop)
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**28, limits[1]))
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def legal_calls(function: str) -> list[tuple[tuple, dict]]:
