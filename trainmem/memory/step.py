@@ -42,6 +42,12 @@ class _Piece:
         top = int(during.sum(axis=1).argmax())
         return self.operations[top], during[top], held[-1]
 
+    @cached_property
+    def totals(self) -> tuple[float, float]:
+        """Bytes above its beginning at its highest moment and at its end."""
+        _, during, end = self.folded
+        return during.sum().item(), end.sum().item()
+
 
 class _Ledger:
     """Writes the rows of a piece: what is allocated and freed at each operation."""
@@ -115,7 +121,7 @@ def _run_forward(
 
 
 def _rebuilt_part(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
-    """What a rebuild runs: all up to the last tensor that is kept (an operation that keeps only inputs need not run)."""
+    """What a rebuild runs: all up to the last kept tensor (an operation that keeps only inputs need not run)."""
     last = max(i for i, op in enumerate(operations) if op.keeps)
     makes_what_it_keeps = any(name in operations[last].writes for _, name in operations[last].keeps)
     return operations[: last + 1 if makes_what_it_keeps else last]
@@ -448,21 +454,12 @@ class Step:
     def peaks(self, intervals: Iterable[int | None]) -> list[float]:
         """The peak in bytes for each checkpointing interval, by running sums alone: for sweeps over many."""
         start = sum(self.initial.values())
-        totals: dict[int, tuple[float, float]] = {}
         result = []
         for every in intervals:
-            highs, ends, counts = [], [], []
-            for piece, _, _, times in self._layout(every):
-                if id(piece) not in totals:
-                    _, high, end = piece.folded
-                    totals[id(piece)] = (high.sum().item(), end.sum().item())
-                high, end = totals[id(piece)]
-                highs.append(high)
-                ends.append(end)
-                counts.append(times)
-            # A piece that returns with the same change is highest at its first or its last time.
             held, peak = start, start
-            for high, end, times in zip(highs, ends, counts, strict=True):
+            # A piece that returns with the same change is highest at its first or its last time.
+            for piece, _, _, times in self._layout(every):
+                high, end = piece.totals
                 peak = max(peak, held + high, held + end * (times - 1) + high)
                 held += end * times
                 peak = max(peak, held)
