@@ -6,13 +6,14 @@ follow from them as sums. Bytes are bytes, GB is 10⁹.
 ========== ============================================================================================================
 module     what is in it
 ========== ============================================================================================================
-layers     `gpt_layer`, `llama_layer`, `embedding`, `head` (with the loss), `trainer_layer` → `Block`;
+layers     `gpt_layer`, `llama_layer`, `embedding`, `head` (with the loss), `linear_layer`, `trainer_layer` → `Block`;
            `MODES`: the lesson's baseline, flash, selective and full as options
 operations `Block`: ``kept``, ``extras``, ``kept_bytes``, ``matrices``, ``parameters``, ``operations``, ``recompute()``;
            `RULES`: what each kind of operation keeps, and why
 tensors    `Tensor` (name, shape, sizes, format, part, ``nbytes``, ``needed_by``, ``kept_by``), `Matrix`
 states     `model_states` by recipe (`RECIPES`), ZeRO stage, GPUs and t; `lora_parameters`
 pipeline   `stage_kept`: what a stage of a 1F1B pipeline holds
+flops      `forward_flops`, `recomputed_flops`, `recomputation_cost` of a layer
 presets    `MODELS`, `GPUS`: one table each, with sources; ``MODELS["1.3b"].layer(s, b, ...)``, ``.parameters``
 step       `Step(layer, L, head=..., embedding=..., ...)`: ``timeline(every)``, ``peaks(intervals)``; `model_step`
 timeline   `Timeline`: ``peak_bytes``, ``peak_event``, ``peak_parts``, ``during``, ``after``; `Event`, `CATEGORIES`
@@ -30,7 +31,8 @@ readings   `lesson_step` (exercise 4's timeline), `calculator_step` (gradients i
 'backward of head (log_softmax)'
 """
 
-from trainmem.memory.layers import CORE, MODES, embedding, gpt_layer, head, llama_layer, trainer_layer
+from trainmem.memory.flops import forward_flops, recomputation_cost, recomputed_flops
+from trainmem.memory.layers import CORE, MODES, embedding, gpt_layer, head, linear_layer, llama_layer, trainer_layer
 from trainmem.memory.operations import RULES, Block, Operation
 from trainmem.memory.pipeline import stage_kept
 from trainmem.memory.presets import GPUS, MODELS, Gpu, Model
@@ -62,13 +64,17 @@ __all__ = [
     "Timeline",
     "calculator_step",
     "embedding",
+    "forward_flops",
     "gpt_layer",
     "head",
     "lesson_step",
+    "linear_layer",
     "llama_layer",
     "lora_parameters",
     "model_states",
     "model_step",
+    "recomputation_cost",
+    "recomputed_flops",
     "stage_kept",
     "trainer_layer",
 ]

@@ -26,7 +26,7 @@ RULES: dict[str, tuple[str, str]] = {
     "product": ("both factors", "the gradient of each factor is a product with the other"),
     "attention": ("Q, K, V, its output and one log-sum-exp per row", "the scores are rebuilt from them block by block"),
     "add": ("nothing", "the gradient goes to both terms unchanged"),
-    "scale": ("one number", "the gradient is multiplied by the same number"),
+    "scale": ("nothing", "the gradient is multiplied by the same plain number"),
     "copy": ("nothing", "the gradient is copied or converted back"),
     "nll": ("the log-probabilities and the targets", "the gradient lands on the target's entry of each row"),
     "embedding": ("the token indices", "the gradient of a row is summed over the places where its token stands"),
@@ -115,7 +115,7 @@ class Block:
 
     @property
     def extras(self) -> tuple[Tensor, ...]:
-        """The small ones that the formulas leave out: statistics, log-sum-exp, scalars."""
+        """The small ones that the formulas leave out: statistics, log-sum-exp."""
         return tuple(tensor for tensor in self.everything if tensor.extra)
 
     @property
@@ -315,9 +315,7 @@ class Builder:
         return self.operation(name, "product", (left, right), (y,), {"left": left, "right": right})
 
     def scale(self, name: str, x: str, out: str) -> str:
-        factor = self.tensor(f"{name}.factor", "1", "fp64", extra=True)
-        y = self.tensor(out, self._shape(x))
-        return self.operation(name, "scale", (x,), (y, factor), {"right": factor}, differentiable=(x,))
+        return self.operation(name, "scale", (x,), (self.tensor(out, self._shape(x)),))
 
     def copy(self, name: str, x: str, out: str, shape: str | None = None, format: str = "bf16") -> str:
         """Another layout or another format: a new tensor, and nothing kept."""

@@ -127,6 +127,17 @@ def _rebuilt_part(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
     return operations[: last + 1 if makes_what_it_keeps else last]
 
 
+def _update_bytes(optimizer: str, sizes: list[int]) -> int:
+    """What PyTorch's Adam takes for a moment, for fp32 arrays of these sizes in order."""
+    if optimizer == "fused":
+        return 0
+    if optimizer == "foreach":  # the denominators of all arrays at once
+        return 4 * sum(sizes)
+    if optimizer == "loop":  # √v and its quotient, while the name still holds the denominator before
+        return max((8 * size + 4 * before for before, size in zip([0, *sizes], sizes, strict=False)), default=0)
+    raise ValueError(f"optimizer is 'fused', 'foreach' or 'loop', not {optimizer!r}")
+
+
 class Step:
     """One training step of ``L`` equal layers on one GPU, ready to be laid out for any checkpointing interval.
 
@@ -134,8 +145,8 @@ class Step:
     `RECIPES`; ``zero`` and ``n_gpus`` shard it over n_gpus / t data-parallel GPUs. ``gradients`` is ``"late"``
     (allocated as they come, as after ``zero_grad(set_to_none=True)``) or ``"resident"`` (there from the beginning: what
     exercise 5 assumes). ``micro_batches`` accumulates gradients over several forward and backward passes.
-    ``optimizer`` is ``"foreach"`` (4 bytes a parameter for a moment), ``"loop"`` (8 bytes for each parameter of the
-    largest matrix) or ``"fused"`` (nothing).
+    ``optimizer`` is how Adam's update runs: ``"foreach"`` (4 bytes a parameter for a moment), ``"loop"`` (8 bytes for
+    each parameter of one array, and 4 for the one before it) or ``"fused"`` (nothing).
 
     Under ZeRO-3 each block's weights are gathered while it runs, one block at a time.
     """
@@ -159,8 +170,6 @@ class Step:
             raise ValueError(f"a model has at least one layer, not {L}")
         if gradients not in ("late", "resident"):
             raise ValueError(f"gradients are 'late' or 'resident', not {gradients!r}")
-        if optimizer not in ("fused", "foreach", "loop"):
-            raise ValueError(f"optimizer is 'fused', 'foreach' or 'loop', not {optimizer!r}")
         if micro_batches < 1:
             raise ValueError(f"a step has at least one micro-batch, not {micro_batches}")
         self.every_default: int | None = None
@@ -170,11 +179,11 @@ class Step:
         self.gradients, self.optimizer, self.micro_batches = gradients, optimizer, micro_batches
         self.shards = n_gpus // layer.dims.get("t", 1) or 1
         self.zero = zero
-        blocks = [(layer, L), *((block, 1) for block in (embedding, head) if block is not None)]
+        blocks = [(block, count) for block, count in ((embedding, 1), (layer, L), (head, 1)) if block is not None]
         matrices = [matrix for block, count in blocks for matrix in block.matrices * count]
         self.parameters = sum(matrix.elements for matrix in matrices)
         self.trainable = sum(matrix.elements for matrix in matrices if not matrix.frozen)
-        self.largest = max((matrix.elements for matrix in matrices if not matrix.frozen), default=0)
+        self._transient = _update_bytes(optimizer, [matrix.elements for matrix in matrices if not matrix.frozen])
         #: The model states of this GPU, line by line.
         self.states: tuple[StateBytes, ...] = model_states(
             self.parameters, states, trainable=self.trainable, zero=zero, n_gpus=self.shards, offload=offload
@@ -327,8 +336,7 @@ class Step:
         ledger = _Ledger()
         ledger.begin(self.optimizer)
         shards = self.shards if self.zero >= 1 else 1
-        transient = {"fused": 0, "foreach": 4 * self.trainable, "loop": 8 * self.largest}[self.optimizer]
-        ledger.moment("working", transient / shards if shards > 1 else transient)
+        ledger.moment("working", self._transient / shards if shards > 1 else self._transient)
         if self.gradients == "late":
             ledger.free("gradients", self._gradient_bytes)
         for line in self.states:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 #: Bytes of one element. A dropout mask is a bool tensor: one byte, not one bit.
-FORMAT_BYTES = {"bf16": 2, "fp32": 4, "fp64": 8, "mask": 1, "int64": 8}
+FORMAT_BYTES = {"bf16": 2, "fp32": 4, "mask": 1, "int64": 8}
 
 _DIMENSION = re.compile(r"(\d*)([A-Za-z]*)(?:/([A-Za-z]+))?$")
 
@@ -45,7 +45,7 @@ class Tensor:
 
     ``shape`` is the expression (``("b", "a", "s", "s")``) and ``sizes`` the same in numbers. ``part`` says which part
     of the layer it belongs to: ``attention``, ``core`` (the part that grows with s²), ``mlp``, ``logits`` or ``model``.
-    ``extra`` marks what the usual formulas leave out on purpose: norm statistics, the log-sum-exp, a scalar.
+    ``extra`` marks what the usual formulas leave out on purpose: norm statistics, the log-sum-exp, token indices.
     ``needed_by`` names the places that hold it for the backward pass, each as ``operation.role``
     (``"softmax.output"``); a tensor that several operations need is still one tensor.
     """
