@@ -29,7 +29,7 @@ def recomputed_flops(layer: Block) -> int:
 def recomputation_cost(layer: Block) -> float:
     """Extra FLOPs as a part of a training step's (three forward passes): s/(18h + 3s) selective, 1/3 full.
 
-    Against one forward pass of the linear layers alone, the same selective recomputation is s/6h: 2.8% for GPT-3 instead
+    Against one forward pass of the linear layers alone, selective recomputation is s/6h: 2.8% for GPT-3 instead
     of 0.9%. Both figures are in use; this is the first.
     """
     return recomputed_flops(layer) / (3 * forward_flops(layer))
