@@ -278,10 +278,9 @@ class Notebook:
                 own = self.namespace.get(name)
                 if when == "always" or own is not before[name]:
                     self.namespace[name] = self._right(name, own)
-            if capture:
-                for name, exercise in capture.items():
-                    self.owner[name] = exercise
-                    self.snapshots[exercise] = dict(self.namespace)
+            self.owner.update(capture)
+            for exercise in set(capture.values()):
+                self.snapshots[exercise] = dict(self.namespace)
 
     def _right(self, name: str, own: Any) -> Callable[..., Any]:
         """A function that has the right values and takes what the student's own took."""
@@ -303,6 +302,7 @@ class Notebook:
             self.shown = exercise
         if name not in self.namespace:
             error = NotImplementedError(f"{name} is not defined")
+            error.function = name
             raise error
         return self.namespace[name](*arguments, **keywords)
 

@@ -258,6 +258,8 @@ def encode_error(error: BaseException) -> dict[str, Any]:
     while trace is not None:
         function = trace.tb_frame.f_code.co_name
         trace = trace.tb_next
+    named = getattr(error, "function", None)
+    function = named if type(named) is str else function
     return {"type": kind.__name__[:60], "base": base, "text": message, "function": function[:60]}
 
 
