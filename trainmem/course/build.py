@@ -1,0 +1,44 @@
+"""Build the notebooks that are generated: `python -m trainmem.course.build`; with `--check`, only compare.
+
+Exit status 1 with the names of the files that are not what would be built.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from trainmem.course.editions import ASSIGNMENT, NOTEBOOK, ROOT, instructor_edition, self_study_edition, student_edition
+
+
+def built() -> dict[Path, str]:
+    """Return the text of every generated file by its path."""
+    source = instructor_edition()
+    return {
+        ROOT / "source" / ASSIGNMENT / f"{NOTEBOOK}.ipynb": source,
+        ROOT / "release" / ASSIGNMENT / f"{NOTEBOOK}.ipynb": student_edition(source),
+        ROOT / "notebooks" / "self_study.ipynb": self_study_edition(),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the generated files, or compare them; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m trainmem.course.build", description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a file differs")
+    check = parser.parse_args(arguments).check
+    files = built()
+    different = [path for path, text in files.items() if not path.exists() or path.read_bytes() != text.encode()]
+    for path in different:
+        name = path.relative_to(ROOT)
+        if check:
+            print(
+                f"{name} is not what the modules give: edit trainmem_solutions/ and run `make build`", file=sys.stderr
+            )
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(files[path], "utf-8")
+            print(f"wrote {name}")
+    return 1 if check and different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""The notebooks that are made from the cells: the instructor's, the student's (by nbgrader itself) and self-study."""
+
+import logging
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from traitlets.config import Config, PyFileConfigLoader
+
+from trainmem.course.cells import Cell, course_cells, without_marks, without_solution
+
+ROOT = Path(__file__).resolve().parents[2]
+ASSIGNMENT, NOTEBOOK = "training_memory", "exercises"
+KERNEL = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def course_config() -> Config:
+    """Return what nbgrader_config.py says."""
+    return PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
+
+
+def stub() -> str:
+    """Return the text that stands for an unwritten answer."""
+    return course_config().ClearSolutions.code_stub["python"]
+
+
+def instructor_edition() -> str:
+    """Return the source notebook: what formgrader and nbgrader read, with answers and hidden checks."""
+    return _text([_instructor_cell(cell) for cell in course_cells()])
+
+
+def student_edition(source: str) -> str:
+    """Return the release that nbgrader's generate_assignment makes of a source notebook."""
+    from nbgrader.converters import GenerateAssignment
+    from nbgrader.coursedir import CourseDirectory
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "source", ASSIGNMENT, f"{NOTEBOOK}.ipynb")
+        place.parent.mkdir(parents=True)
+        place.write_text(source, "utf-8")
+        config = course_config()
+        config.CourseDirectory.root = folder
+        config.CourseDirectory.assignment_id = ASSIGNMENT
+        log = logging.getLogger(__name__)  # errors only, to stderr
+        GenerateAssignment(coursedir=CourseDirectory(config=config), config=config, log=log).start()
+        return Path(folder, "release", ASSIGNMENT, f"{NOTEBOOK}.ipynb").read_text("utf-8")
+
+
+def self_study_edition() -> str:
+    """Return the notebook for readers on their own: answers folded, every check in full, nothing to hand in."""
+    cells = []
+    for cell in course_cells():
+        if cell.kind == "answer":
+            cells.append(_plain_cell(without_solution(cell, stub())))
+            answer = f"<details><summary>Answer</summary>\n\n```python\n{without_marks(cell.source)}\n```\n\n</details>"
+            cells.append(new_markdown_cell(answer, id=f"answer-{cell.name}"))
+        else:
+            cells.append(_plain_cell(cell))
+    return _text(cells)
+
+
+def _text(cells: list[nbformat.NotebookNode]) -> str:
+    return nbformat.writes(new_notebook(cells=cells, metadata=KERNEL)) + "\n"
+
+
+def _plain_cell(cell: Cell) -> nbformat.NotebookNode:
+    if cell.kind == "prose":
+        return new_markdown_cell(cell.source, id=cell.name)
+    # Run All must go on after a check that fails.
+    tags = {"tags": ["raises-exception"]} if cell.kind == "check" else {}
+    return new_code_cell(without_marks(cell.source), id=cell.name, metadata=tags)
+
+
+def _instructor_cell(cell: Cell) -> nbformat.NotebookNode:
+    made = _plain_cell(cell)
+    made.source = cell.source
+    graded = {"points": cell.points} if cell.kind == "check" else {}
+    made.metadata["nbgrader"] = {
+        "grade": cell.kind == "check",
+        "grade_id": cell.name,
+        "locked": cell.kind != "answer",
+        **graded,
+        "schema_version": 3,
+        "solution": cell.kind == "answer",
+        "task": False,
+    }
+    return made

@@ -1,0 +1,322 @@
+"""Exercise 4: the activation bytes held after each event of one step, and the best distance between checkpoints."""
+
+from trainmem_solutions.arguments import accepts, positive, whole, whole_or_none
+from trainmem_solutions.opening import CHECK_SEED, agrees, as_numbers, ask, probe, timeline_difference
+
+# %% [markdown]
+# ## Exercise 4 · The memory timeline of one step
+#
+# A training step is a row of events, and each event changes what is held. `memory_timeline` returns the activation bytes
+# held **after** each event, in order. One layer's activations take $A$ bytes, one checkpoint (a layer's input) takes $c$.
+#
+# **Without checkpoints** (`k=None`): $L$ forward events, each adds $A$; then $L$ backward events, each frees $A$.
+# That is $2L$ values, and the last is 0.
+#
+# **With a checkpoint every $k$ layers**, segments start at layers 0, $k$, $2k$, …; the last one may be shorter.
+#
+# 1. $L$ forward events: the first layer of each segment adds $c$; the others add nothing.
+# 2. The segments follow from the last to the first. A segment of $m$ layers has $m$ rebuild events, each adds $A$, and
+#    then $m$ backward events, each frees $A$. The segment's checkpoint is freed together with its last backward event.
+#
+# That is $3L$ values, and the last is 0 again. A rebuilt layer's $A$ is counted beside the checkpoint that it was rebuilt
+# from. A $k$ above $L$ makes one segment; a $k$ below 1 raises `ValueError`.
+#
+# **A small example to hold on to.** $L = 3$, $c = 2$, $A = 10$, $k = 2$: forward 2, 2, 4; the segment of layer 2: rebuild
+# 14, backward 2; the segment of layers 0 and 1: rebuild 12, 22, backward 12, 0.
+
+
+# %%
+@accepts(L=whole(1), c=positive(), A=positive(), k=whole_or_none(1))
+def memory_timeline(L: int, c: float, A: float, k: int = None) -> list:  # noqa: RUF013 - annotated with builtins alone
+    """Return the activation bytes held after each event of one training step, as a sequence of numbers.
+
+    L: layers. c: bytes of one checkpoint. A: bytes of one layer's activations.
+    k: layers between two checkpoints; None keeps all activations; below 1 raises ValueError.
+    """
+    ### BEGIN SOLUTION
+    if k is None:
+        return [n * A for n in range(1, L + 1)] + [n * A for n in reversed(range(L))]
+    if k < 1:
+        raise ValueError(f"k must be 1 or more, not {k}")
+    starts = range(0, L, k)
+    timeline = [(layer // k + 1) * c for layer in range(L)]
+    for checkpoints, start in reversed(list(enumerate(starts, 1))):
+        rebuilt = range(1, min(k, L - start) + 1)
+        timeline += [checkpoints * c + n * A for n in rebuilt]
+        timeline += [checkpoints * c + (n - 1) * A for n in reversed(rebuilt)]
+        timeline[-1] -= c
+    return timeline
+    ### END SOLUTION
+
+
+# %% points=2
+def check_memory_timeline_plain():
+    for L, c, A, held in (
+        (3, 2, 34, [34, 68, 102, 68, 34, 0]),
+        (1, 5, 7, [7, 0]),
+        (4, 1, 1000, [1000, 2000, 3000, 4000, 3000, 2000, 1000, 0]),
+    ):
+        events = [("forward", i) for i in range(L)] + [("backward", i) for i in reversed(range(L))]
+        ask(lambda: memory_timeline, L, c, A).gives(
+            held, lambda got: "{1} ({0})".format(*timeline_difference(got, held, events, c, A))
+        )
+    ### BEGIN HIDDEN TESTS
+    from random import Random
+
+    rng = Random(f"{CHECK_SEED}/memory_timeline_plain")
+    for layers, c, A in (
+        (2, 3, 8),
+        (rng.randint(5, 128), rng.randint(1, 99), rng.randint(100, 10**9)),
+        (24, 64.0, 8.0),
+    ):
+        stack, levels = [], []
+        for _ in range(layers):
+            stack.append(A)
+            levels.append(len(stack) * A)
+        while stack:
+            stack.pop()
+            levels.append(len(stack) * A)
+        events = [("forward", i) for i in range(layers)] + [("backward", i) for i in reversed(range(layers))]
+        probe(lambda: memory_timeline, layers, c, A).gives(
+            levels, lambda got: timeline_difference(got, levels, events, c, A)[1]
+        )
+    ### END HIDDEN TESTS
+
+
+# %% points=3
+def check_memory_timeline_checkpoints():
+    kinds = {"f": "forward", "r": "rebuild", "b": "backward"}
+    for L, c, A, k, order, held in (
+        (3, 2, 10, 2, "f0 f1 f2 r2 b2 r0 r1 b1 b0", [2, 2, 4, 14, 2, 12, 22, 12, 0]),
+        (
+            *(7, 2, 10, 3, "f0 f1 f2 f3 f4 f5 f6 r6 b6 r3 r4 r5 b5 b4 b3 r0 r1 r2 b2 b1 b0"),
+            [2, 2, 2, 4, 4, 4, 6, 16, 4, 14, 24, 34, 24, 14, 2, 12, 22, 32, 22, 12, 0],
+        ),
+        (2, 2, 34, 1, "f0 f1 r1 b1 r0 b0", [2, 4, 38, 2, 36, 0]),
+    ):
+        events = [(kinds[event[0]], int(event[1:])) for event in order.split()]
+        ask(lambda: memory_timeline, L, c, A, k=k).gives(
+            held, lambda got: "{1} ({0})".format(*timeline_difference(got, held, events, c, A))
+        )
+    ### BEGIN HIDDEN TESTS
+    from random import Random
+
+    rng = Random(f"{CHECK_SEED}/memory_timeline_checkpoints")
+    deep = rng.randint(20, 128)
+    cases = [(2, 3, 50, 2), (deep, 2, 34, rng.randint(2, 9)), (12 * rng.randint(2, 8), 2, 34, rng.choice((2, 3, 4, 6)))]
+    cases += [(5 * rng.randint(2, 9) + rng.randint(1, 4), 7, 61, 5), (9, 100, 3, 4), (rng.randint(5, 40), 11, 200, 1)]
+    cases += [(rng.randint(5, 40), 2.0, 64.0, 3)]
+    for layers, c, A, k in cases:
+        events, levels, held, segments = [], [], 0, []
+        for layer in range(layers):
+            if not segments or len(segments[-1]) == k:
+                segments.append([])
+                held += c
+            segments[-1].append(layer)
+            events.append(("forward", layer))
+            levels.append(held)
+        while segments:
+            segment, alive = segments.pop(), []
+            for layer in segment:
+                alive.append(layer)
+                held += A
+                events.append(("rebuild", layer))
+                levels.append(held)
+            while alive:
+                events.append(("backward", alive.pop()))
+                held -= A if alive else A + c
+                levels.append(held)
+        probe(lambda: memory_timeline, layers, c, A, k=k).gives(
+            levels, lambda got: timeline_difference(got, levels, events, c, A)[1]
+        )
+    ### END HIDDEN TESTS
+
+
+# %% points=1
+def check_memory_timeline_limits():
+    # A k above L makes one segment, with the same values as k = L; a k below 1 means nothing.
+    ask(lambda: memory_timeline, 2, 2, 34, k=5).gives(
+        [2, 2, 36, 70, 36, 0],
+        lambda got: "nothing is checkpointed when k is above L" if agrees(got[0], 34) else None,
+    )
+    ask(lambda: memory_timeline, 4, 2, 34, k=0).is_refused()
+    ask(lambda: memory_timeline, 4, 2, 34, k=-2).is_refused()
+    ### BEGIN HIDDEN TESTS
+    from random import Random
+
+    rng = Random(f"{CHECK_SEED}/memory_timeline_limits")
+    layers = rng.randint(3, 30)
+    one_segment = (
+        [3] * layers + [3 + 40 * n for n in range(1, layers + 1)] + [3 + 40 * n for n in range(layers - 1, 0, -1)]
+    )
+    probe(lambda: memory_timeline, layers, 3, 40, k=layers + rng.randint(1, 50)).gives([*one_segment, 0])
+    probe(lambda: memory_timeline, layers, 3, 40, k=layers).gives([*one_segment, 0])
+    probe(lambda: memory_timeline, layers, 3, 40, k=-rng.randint(1, 50)).is_refused()
+    ### END HIDDEN TESTS
+
+
+# %% your_timeline
+# Nothing to change: your timeline of 12 layers with a checkpoint every 4, drawn over the right one.
+class Lines:
+    """A small line chart: curves of (label, colour, dash, values), drawn as SVG."""
+
+    def __init__(self, title, curves, across, down):
+        self.title, self.curves, self.across, self.down = title, curves, across, down
+
+    def _repr_svg_(self):
+        top = max(max(values) for *_, values in self.curves) or 1
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 280" width="100%" style="max-width:640px" role="img" '
+            f'aria-label="{self.title}" font-family="sans-serif" font-size="13">'
+            f'<rect width="640" height="280" fill="white"/><text x="50" y="20" font-weight="bold">{self.title}</text>'
+            f'<path d="M50 40V240H620" fill="none" stroke="#666"/><text x="620" y="262" text-anchor="end">{self.across}</text>'
+            f'<text x="46" y="50" text-anchor="end">{top:g}</text><text x="46" y="244" text-anchor="end">0</text>'
+            f'<text x="14" y="150" transform="rotate(-90 14 150)" text-anchor="middle">{self.down}</text>'
+        ]
+        for i, (label, colour, dash, values) in enumerate(self.curves):
+            step = 570 / max(1, len(values) - 1)
+            points = " ".join(f"{50 + j * step:.1f},{240 - 190 * value / top:.1f}" for j, value in enumerate(values))
+            parts.append(
+                f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>'
+                f'<text x="{60 + 200 * i}" y="36" fill="{colour}">{label}</text>'
+            )
+        return "".join([*parts, "</svg>"])
+
+
+def your_timeline():
+    held = [*[2] * 4, *[4] * 4, *[6] * 4, 40, 74, 108, 142, 108, 74, 40, 4, 38, 72, 106, 140, 106, 72, 38, 2]
+    held += [36, 70, 104, 138, 104, 70, 36, 0]
+    order = [("forward", *range(12))]
+    for segment in (range(8, 12), range(4, 8), range(4)):
+        order += [("rebuild", *segment), ("backward", *reversed(segment))]
+    events = [(kind, layer) for kind, *layers in order for layer in layers]
+    try:
+        yours = ask(lambda: memory_timeline, 12, 2, 34, k=4).reply(lambda values: as_numbers(values, 200))
+    except AssertionError as said:
+        print(said)
+        return None
+    where, mistake = timeline_difference(yours, held, events, 2, 34)
+    print("Your timeline is the right one." if where is None else f"{where}{': ' + mistake if mistake else ''}.")
+    curves = [("right", "#0072B2", "", held), ("yours", "#D55E00", "5 4", yours)]
+    return (
+        Lines("Bytes held after each event: L = 12, c = 2, A = 34, k = 4", curves, "event", "bytes") if yours else None
+    )
+
+
+# %% [markdown]
+# ### The best distance between checkpoints
+#
+# `best_k` returns a $k$ from 1 to $L$ whose timeline has the lowest peak. Where several are equally low, any of them is
+# right. Find it by trying: the timeline is the truth.
+#
+# The textbook approximation (Chen et al. 2016) takes the peak as $M(k) = \frac{L}{k}c + kA$, which is lowest at
+# $\sqrt{Lc/A}$. It is exact where $k$ divides $L$. Elsewhere the last segment is shorter and the formula is off: with
+# $c = 2$ and $A = 34$ the timeline says that $k = 1$ alone is best up to $L = 32$, that $k = 1$ and $k = 2$ tie at 33 and 34,
+# and that $k = 2$ wins from 35.
+
+
+# %%
+@accepts(L=whole(1), c=positive(), A=positive())
+def best_k(L: int, c: float, A: float) -> int:
+    """Return a k from 1 to L whose timeline has the lowest peak.
+
+    L: layers. c: bytes of one checkpoint. A: bytes of one layer's activations.
+    """
+    ### BEGIN SOLUTION
+    return min(range(1, L + 1), key=lambda k: max(memory_timeline(L, c, A, k)))
+    ### END SOLUTION
+
+
+# %% points=4
+def check_best_k():
+    ask(lambda: best_k, 24, 2, 34).gives(
+        1,
+        {
+            "the peak is returned instead of k": 82,
+            "k and the number of segments are swapped": 24,
+            "the square root is returned as it is": 1.1881770515720091,
+            "the square root of L is taken: that holds only where c = A": 5,
+            "k is rounded up": 2,
+        },
+    )
+    ask(lambda: best_k, 80, 2, 34).gives(
+        2, {"k is always 1": 1, "the peak is returned instead of k": 148, "the checkpoints are left out of the peak": 1}
+    )
+    ask(lambda: best_k, 34, 2, 34).gives(1, also=[2])
+    ### BEGIN HIDDEN TESTS
+    from math import ceil, floor, isqrt, sqrt
+    from random import Random
+
+    rng = Random(f"{CHECK_SEED}/best_k")
+
+    def peak_of(layers, c, A, k):
+        """Push and pop the events of one step; the highest level on the way."""
+        held = highest = 0
+        opened = []
+        for layer in range(layers):
+            if layer % k == 0:
+                opened.append(0)
+                held += c
+            opened[-1] += 1
+            highest = max(highest, held)
+        while opened:
+            m = opened.pop()
+            highest = max(highest, held + m * A)
+            held -= c
+        return highest
+
+    def formula_k(layers, c, A):
+        return min(range(1, layers + 1), key=lambda k: layers / k * c + k * A)
+
+    cases = [(1, 5, 3), (2, 3, 50), (rng.randint(35, 110), 2, 34), (rng.choice((33, 34)), 2, 34)]
+    cases += [(rng.randint(9, 60), 8, 8), (rng.randint(5, 40), rng.randint(50, 99), rng.randint(2, 9))]
+    while len(cases) < 10:  # where the formula, in every rounding, is not among the best of the simulation
+        L, c, A = rng.randint(5, 60), rng.randint(1, 40), rng.randint(1, 80)
+        peaks = [peak_of(L, c, A, k) for k in range(1, L + 1)]
+        root = sqrt(L * c / A)
+        guesses = {formula_k(L, c, A), floor(root), ceil(root), round(root)}
+        if all(not 1 <= k <= L or peaks[k - 1] > min(peaks) for k in guesses):
+            cases.append((L, c, A))
+    for L, c, A in cases:
+        peaks = {k: peak_of(L, c, A, k) for k in range(1, L + 1)}
+        lowest = min(peaks.values())
+        right, *others = [k for k, peak in peaks.items() if peak == lowest]
+        probe(lambda: best_k, L, c, A).gives(
+            right,
+            {
+                "the formula M(k) is used where k does not divide L": formula_k(L, c, A),
+                "the rounded square root is used, not the timeline": round(sqrt(L * c / A)),
+                "the square root is rounded down": floor(sqrt(L * c / A)),
+                "the square root is rounded up": ceil(sqrt(L * c / A)),
+                "the square root is returned as it is": sqrt(L * c / A),
+                "k is always 1": 1,
+                "k is always L": L,
+                "k and the number of segments are swapped": ceil(L / right),
+                "the square root of L is taken: that holds only where c = A": isqrt(L),
+                "the peak is returned instead of k": lowest,
+                "the highest peak is looked for, not the lowest": max(peaks, key=peaks.get),
+            },
+            also=others,
+        )
+    ### END HIDDEN TESTS
+
+
+# %% formula_and_timeline
+# Nothing to change: the peaks of your timelines beside the approximation M(k), for L = 30, c = 20, A = 34.
+def formula_and_timeline():
+    try:
+        peaks = [
+            max(ask(lambda: memory_timeline, 30, 20, 34, k=k).reply(lambda values: as_numbers(values, 200)))
+            for k in range(1, 31)
+        ]
+    except (AssertionError, ValueError) as said:
+        print(said)
+        return None
+    formula = [30 / k * 20 + k * 34 for k in range(1, 31)]
+    print(
+        f"lowest peak: timeline k = {1 + peaks.index(min(peaks))}, formula k = {1 + formula.index(min(formula))},",
+        end=" ",
+    )
+    print(f"square root {(30 * 20 / 34) ** 0.5:.2f}")
+    curves = [("M(k)", "#0072B2", "5 4", formula), ("your timelines", "#D55E00", "", peaks)]
+    return Lines("Peak against k, from 1 to 30", curves, "k", "bytes")
