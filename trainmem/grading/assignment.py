@@ -8,7 +8,7 @@ from types import CodeType
 from typing import Any
 
 HELPERS_ID = "checking"
-DEFAULT_STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
+DEFAULT_STUB = "raise NotImplementedError()"
 
 _HIDDEN = re.compile(r"^[ \t]*### BEGIN HIDDEN TESTS\n(.*?)^[ \t]*### END HIDDEN TESTS[^\n]*\n?", re.M | re.S)
 _SOLUTION = re.compile(r"^([ \t]*)### BEGIN SOLUTION\n.*?^[ \t]*### END SOLUTION[^\n]*$", re.M | re.S)

@@ -160,6 +160,7 @@ class _Bench:
         self._namespace["CHECK_SEED"] = seed
         self._namespace.update({name: proxy(name, self._call) for name in names})
         self._failed: type[BaseException] = self._namespace["CheckFailed"]
+        self._remarks: list[str] = self._namespace.get("REMARKS", [])
 
     def _call(self, name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
         # Once its sandbox was lost a check is lost, whatever it goes on to do.
@@ -177,6 +178,7 @@ class _Bench:
     def run(self, check: Check, code: CodeType) -> CheckResult:
         """Run one check's cell to its end."""
         self._stopped = self.unwritten = None
+        self._remarks.clear()
         score, outcome, message = 0.0, "failed", ""
         try:
             exec(code, self._namespace)
@@ -188,7 +190,7 @@ class _Bench:
             # Not the student's text: it may carry a hidden check's arguments.
             message = f"the check could not be finished: {type(error).__name__}"
         else:
-            score, outcome = check.points, "passed"
+            score, outcome, message = check.points, "passed", "\n".join(self._remarks)[:_MAX_MESSAGE]
         if self._stopped is not None:
             score, outcome, message = 0.0, "lost", self._stopped
         return CheckResult(check.name, check.exercise, score, check.points, message, outcome)
