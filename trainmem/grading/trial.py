@@ -1,11 +1,12 @@
 """One submission's cells in a sandbox, and calls of the functions that they define, through every loss of the sandbox."""
 
+import linecache
 import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from trainmem.grading.assignment import Assignment
 from trainmem.grading.inside import wire
@@ -126,7 +127,7 @@ class Trial:
         except Lost as lost:
             raise Stopped(self._lose(name, lost)) from None
         if "error" in reply:
-            raise reply["error"]
+            _raise_as_there(reply["error"])
         return reply["value"]
 
     def _start(self) -> None:
@@ -215,6 +216,18 @@ class Trial:
         if type(arguments) is not list or type(keywords) is not dict or any(type(key) is not str for key in keywords):
             raise wire.Malformed("an unknown question")
         return self._references.answer(asked["ask"], arguments, keywords, deadline)
+
+
+def _raise_as_there(error: Exception) -> NoReturn:
+    """Raise a student's exception so that its innermost frame is the student's: a check shows that line."""
+    name, line = "<answer>", max(1, error.line)
+    linecache.cache[name] = (0, None, [""] * (line - 1) + [error.source], name)
+    code = compile("raise error", name, "exec").replace(co_name=error.function, co_firstlineno=line)
+    try:
+        exec(code, {"error": error})
+    finally:
+        del error
+    raise AssertionError("the line above raises")
 
 
 def proxy(name: str, call: Callable[[str, Sequence[Any], dict[str, Any]], Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ gives back is built here, of exact built-in types, and is small.
 """
 
 import json
-import math
+import linecache
 import struct
 import sys
 from collections.abc import Iterator
@@ -246,38 +246,48 @@ BUILTIN_ERRORS: dict[str, type[Exception]] = {
 
 
 def encode_error(error: BaseException) -> dict[str, Any]:
-    """An exception's type, its nearest built-in base, its text, and the function that raised it."""
+    """An exception's type, its nearest built-in base, its text, and where it was raised: function, line, that line."""
     kind = type(error)
     base = next((parent.__name__ for parent in kind.__mro__ if BUILTIN_ERRORS.get(parent.__name__) is parent), "")
     try:
-        message = str(error)[:500]
+        message = str.__str__(str(error))[:500]
     except BaseException:
         message = ""
-    function = ""
+    function, line, source = "", 0, ""
     trace = error.__traceback__
     while trace is not None:
-        function = trace.tb_frame.f_code.co_name
+        code = trace.tb_frame.f_code
+        if code.co_filename.startswith("<cell ") or not source:
+            function, line, source = code.co_name, trace.tb_lineno, ""
+            if code.co_filename.startswith("<cell "):
+                source = linecache.getline(code.co_filename, line).strip()
         trace = trace.tb_next
     named = getattr(error, "function", None)
-    function = named if type(named) is str else function
-    return {"type": kind.__name__[:60], "base": base, "text": message, "function": function[:60]}
+    return {
+        "type": kind.__name__[:60],
+        "base": base,
+        "text": message,
+        "function": (named if type(named) is str else function)[:60],
+        "line": line,
+        "source": source[:200],
+    }
 
 
 def decode_error(payload: Any) -> Exception:
     """An exception of the built-in type that the student's derives from, else a RuntimeError, under the student's name.
 
-    Its attribute ``function`` names the innermost function that raised it.
+    Its attributes ``function``, ``line`` and ``source`` say where it was raised.
     """
-    if type(payload) is not dict or set(payload) != {"type", "base", "text", "function"}:
+    if type(payload) is not dict or set(payload) != {"type", "base", "text", "function", "line", "source"}:
         raise Malformed("an unknown error")
     name = identifier(payload["type"])
     base = BUILTIN_ERRORS.get(payload["base"] if type(payload["base"]) is str else "", RuntimeError)
-    kind = base if name == base.__name__ else type(name, (base,), {"__module__": "builtins"})
+    # KeyError quotes its text, and this one has been quoted already.
+    quoted = {"__str__": lambda self: self.args[0]} if issubclass(base, KeyError) else {}
+    kind = base if name == base.__name__ and not quoted else type(name, (base,), {"__module__": "builtins", **quoted})
     error = kind(text(payload["text"]))
     error.function = identifier(payload["function"])
+    line = payload["line"]
+    error.line = line if type(line) is int and 0 < line < 10_000 else 0
+    error.source = " ".join(text(payload["source"]).split())
     return error
-
-
-def is_finite(value: Any) -> bool:
-    """Whether a decoded value is a real number that a formula can give: no bool, nan or infinity."""
-    return type(value) in (int, Fraction, Decimal) or (type(value) is float and math.isfinite(value))
