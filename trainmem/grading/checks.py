@@ -102,7 +102,10 @@ class Grader:
         self._sandbox.close()
 
     def grade(self, cells: Sequence[StudentCell]) -> Grade:
-        """The submission's results. Raises SandboxUnavailable where no student's code can be run; never for a student's."""
+        """The submission's results, whatever it does.
+
+        Raises SandboxUnavailable where no student's code can be run at all.
+        """
         notes: list[str] = []
         patience = Patience(self._sandbox.limits)
         names = [answer.name for answer in self._assignment.answers]

@@ -32,7 +32,7 @@ Kind = Literal["bubblewrap", "none"]
 _INSIDE = Path(__file__).with_name("inside")
 _NOBODY = 65534
 _PACKAGES = "*trainmem*"  # the course as installed: its folders, metadata and links to the repository
-_SYSTEM_FILES = "alternatives fonts ld.so.cache ld.so.conf ld.so.conf.d localtime nsswitch.conf".split()
+_SYSTEM_FILES = ("alternatives", "fonts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf")
 _PRELOAD = ("numpy", "IPython", "IPython.display", "matplotlib.pyplot", "matplotlib_inline.backend_inline")
 _ENVIRONMENT = {
     "HOME": "/tmp",
@@ -52,10 +52,10 @@ _ANSWER_SECONDS = 15.0
 
 
 class SandboxUnavailable(RuntimeError):
-    """This machine cannot give a sandbox; the message says in one sentence what to install or switch on."""
+    """A sandbox cannot be had on this machine; the message says in one sentence what to install or switch on."""
 
 
-class Lost(Exception):  # noqa: N818 - not an error of ours: the submission's process is gone or has misbehaved
+class Lost(Exception):
     """A submission's process has died, hung, or written what it was not asked for. The message says which."""
 
 
@@ -307,14 +307,17 @@ class Sandbox:
         self._channel = Channel(ours)
         return self._channel
 
-    def stop(self) -> str | None:
-        """Kill the submission's processes and scratch; ``"memory"`` where that had ended it, or ``"signal n"``."""
+    def stop(self, *, ending: bool = False) -> str | None:
+        """Kill the submission's processes and scratch; ``"memory"`` where that had ended it, or ``"signal n"``.
+
+        `ending`: its end of the channel is closed already, so its own end is worth a moment's waiting.
+        """
         if self._channel is None:
             return None
         self._channel.close()
         self._channel = None
         try:
-            reply = self._tell({"do": "stop"})
+            reply = self._tell({"do": "stop", "ending": ending})
         except (OSError, EOFError, wire.Malformed):
             # Killing the warm process ends its PID namespace, and all submissions in it; the next spawn starts anew.
             self._end()
@@ -322,7 +325,7 @@ class Sandbox:
         if reply["cause"]:
             return str(reply["cause"])
         status = reply["status"]
-        return f"signal {status - 128}" if 128 < status < 193 else None
+        return f"signal {status - 128}" if status and 128 < status < 193 else None
 
     def close(self) -> None:
         """End the warm process and everything in it."""
@@ -355,5 +358,3 @@ class Sandbox:
     def warm_pid(self) -> int | None:
         """The process id of bubblewrap, or of the warm process itself without it."""
         return self._process.pid if self._process else None
-
-

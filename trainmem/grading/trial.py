@@ -1,4 +1,4 @@
-"""One submission's cells in a sandbox, and calls of the functions that they define, through every loss of the sandbox."""
+"""One submission's cells in a sandbox, and calls of what they define, through every loss of the sandbox."""
 
 import linecache
 import secrets
@@ -159,7 +159,7 @@ class Trial:
 
     def _lose(self, what: str, lost: Lost) -> str:
         """Give the sandbox up; a sentence on what happened."""
-        cause = self._sandbox.stop()
+        cause = self._sandbox.stop(ending=str(lost) == "its process ended")
         self._channel = None
         if cause == "memory":
             reason = "needed more memory than a submission may use"
