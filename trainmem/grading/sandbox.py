@@ -81,6 +81,12 @@ def _package_folders() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(path.resolve() for path in found if path.is_dir()))
 
 
+def _course_folders() -> list[Path]:
+    """The repository that this module lies in, where it was not installed among other packages."""
+    folder = Path(__file__).resolve().parents[2]
+    return [] if folder in _package_folders() else [folder]
+
+
 def bubblewrap_command(hidden: Sequence[Path] = ()) -> list[str]:
     """The command line in front of the warm process's own. `hidden` folders are emptied where they would be seen.
 
@@ -113,9 +119,10 @@ def bubblewrap_command(hidden: Sequence[Path] = ()) -> list[str]:
         command += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
     seen = [Path(f"/{name}") for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")]
-    for path in hidden:
-        if any(path.resolve().is_relative_to(root) for root in seen) and path.is_dir():
-            command += ["--tmpfs", str(path.resolve())]
+    hidden = [path.resolve() for path in (*hidden, *_course_folders()) if path.is_dir()]
+    covered = [path for path in hidden if any(path.is_relative_to(root) for root in seen)]
+    for path in covered:
+        command += ["--tmpfs", str(path)]
     base = Path(sys.base_prefix).resolve()
     shown = [base / "bin", base / "lib", *_package_folders()]
     for path in shown:
@@ -129,6 +136,9 @@ def bubblewrap_command(hidden: Sequence[Path] = ()) -> list[str]:
         if any(folder.resolve().is_relative_to(root) for root in seen):
             for path in sorted(folder.resolve().glob(_PACKAGES)):
                 command += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)]
+    for path in hidden:
+        if path not in covered and any(path.is_relative_to(root) for root in seen):
+            command += ["--tmpfs", str(path)]
     command += ["--ro-bind", str(_INSIDE), "/grader", "--chdir", "/tmp"]
     return [*command, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
 
@@ -201,7 +211,8 @@ class Sandbox:
     """A warm process, and one submission at a time in a fork of it. Start and use it in one thread.
 
     `helpers`, `stubs` and `check_names` are what every student has been given: the notebook's first cell, the unsolved
-    answers, and the names of the checks. Raises SandboxUnavailable where `kind` cannot be had on this machine.
+    answers, and the names of the checks. With `cpu`, all submissions share that one processor and leave the others to
+    their neighbours. Raises SandboxUnavailable where `kind` cannot be had on this machine.
     """
 
     def __init__(
@@ -213,6 +224,7 @@ class Sandbox:
         stubs: Sequence[str] = (),
         check_names: Sequence[str] = (),
         hidden: Sequence[Path] = (),
+        cpu: int | None = None,
     ) -> None:
         if kind not in ("bubblewrap", "none"):
             raise ValueError(f'sandbox is "bubblewrap" or "none", not {kind!r}')
@@ -220,6 +232,7 @@ class Sandbox:
         self.limits = limits or Limits()
         self._prepare = {"do": "prepare", "helpers": helpers, "stubs": list(stubs), "checks": list(check_names)}
         self._hidden = tuple(hidden)
+        self._cpu = cpu
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._channel: Channel | None = None
@@ -244,6 +257,7 @@ class Sandbox:
             "isolated": isolated,
             "user": _NOBODY if isolated and os.getuid() == 0 else None,
             "preload": _PRELOAD,
+            "cpu": self._cpu,
         }
         # The interpreter itself, not a virtual environment's link to it, which may lie in a folder that is not shown.
         python = os.path.realpath(sys.executable)

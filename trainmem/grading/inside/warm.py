@@ -67,6 +67,7 @@ def serve(channel: socket.socket, prepared: dict[str, Any]) -> None:
             raise wire.decode_error(told["error"])
         return wire.decode(told["value"])
 
+    leader = os.getpid()
     notebook = cells.Notebook(prepared["helpers"], prepared["stubs"], prepared["checks"], ask)
     while (message := read(channel)) is not None:
         reply: dict[str, Any] = {"id": message["id"]}
@@ -80,6 +81,9 @@ def serve(channel: socket.socket, prepared: dict[str, Any]) -> None:
             frame = wire.pack(reply)
         except BaseException as error:
             frame = wire.pack({"id": message["id"], "error": wire.encode_error(error)})
+        # A cell that forks comes back here twice.
+        if os.getpid() != leader:
+            os._exit(0)
         channel.sendall(frame)
 
 
@@ -221,6 +225,8 @@ def main() -> None:
     if linux:
         isolation.hide_memory()
         isolation.adopt_orphans()
+    if START["cpu"] is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {START["cpu"]})
     for name in START["preload"]:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
