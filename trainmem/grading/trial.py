@@ -123,7 +123,8 @@ class Trial:
         message = {"do": "call", "name": name}
         message |= {"arguments": wire.encode(list(arguments)), "keywords": wire.encode(keywords)}
         try:
-            reply = self._request(message, name, self._sandbox.limits.call_seconds)
+            counted = f"{name} again" if self._bound else name
+            reply = self._request(message, counted, self._sandbox.limits.call_seconds)
         except Lost as lost:
             raise Stopped(self._lose(name, lost)) from None
         if "error" in reply:
