@@ -28,8 +28,7 @@ def references(assignment):
     return {answer.name: getattr(trainmem_solutions, answer.name) for answer in assignment.answers}
 
 
-@pytest.fixture(scope="session")
-def right_cells(assignment):
+def right_answers(assignment):
     """A submission of the course's own answers: one cell each."""
     exercise = {answer.name: answer.exercise for answer in assignment.answers}
     cells = []
@@ -39,6 +38,11 @@ def right_cells(assignment):
             source = re.sub(r"\n[ \t]*### (BEGIN|END) SOLUTION", "", "".join(cell["source"]))
             cells.append(StudentCell(source, exercise[grade["grade_id"]], grade["grade_id"]))
     return cells
+
+
+@pytest.fixture(scope="session")
+def right_cells(assignment):
+    return right_answers(assignment)
 
 
 SALT = b"a salt for tests, long enough"

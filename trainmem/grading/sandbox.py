@@ -55,6 +55,10 @@ class SandboxUnavailable(RuntimeError):
     """A sandbox cannot be had on this machine; the message says in one sentence what to install or switch on."""
 
 
+class WarmProcessLost(SandboxUnavailable):
+    """The warm process was ended from outside while a submission was in it: not the submission's fault."""
+
+
 class Lost(Exception):
     """A submission's process has died, hung, or written what it was not asked for. The message says which."""
 
@@ -279,7 +283,7 @@ class Sandbox:
             self._hear(_START_SECONDS)
             self._tell(self._prepare)
             # A trial shows at once, and in one sentence, that forks cannot be isolated here.
-            self.spawn()
+            self.spawn(starting=True)
             self.stop()
         except (OSError, EOFError, wire.Malformed) as error:
             said = self._end()
@@ -307,14 +311,23 @@ class Sandbox:
             self._control.sendall(frame[sent:])
         return self._hear(_ANSWER_SECONDS)
 
-    def spawn(self) -> Channel:
+    def spawn(self, *, starting: bool = False) -> Channel:
         """Fork for a submission; its channel. Raises SandboxUnavailable where its namespaces cannot be made."""
-        self.start()
+        if not starting:
+            self.start()
         if self._channel is not None:
             self.stop()
         ours, theirs = socket.socketpair()
         with theirs:
-            reply = self._tell({"do": "spawn", "limits": self.limits.inside()}, theirs.fileno())
+            request = {"do": "spawn", "limits": self.limits.inside()}
+            try:
+                reply = self._tell(request, theirs.fileno())
+            except (OSError, EOFError, wire.Malformed):
+                if starting:
+                    raise
+                self._end()
+                self.start()
+                reply = self._tell(request, theirs.fileno())
         if reply["failure"]:
             ours.close()
             raise _unavailable(reply["failure"])
@@ -323,6 +336,8 @@ class Sandbox:
 
     def stop(self, *, ending: bool = False) -> str | None:
         """Kill the submission's processes and scratch; ``"memory"`` where that had ended it, or ``"signal n"``.
+
+        Raises WarmProcessLost where there is no warm process any more; the next `spawn` starts another.
 
         `ending`: its end of the channel is closed already, so its own end is worth a moment's waiting.
         """
@@ -335,7 +350,9 @@ class Sandbox:
         except (OSError, EOFError, wire.Malformed):
             # Killing the warm process ends its PID namespace, and all submissions in it; the next spawn starts anew.
             self._end()
-            return None
+            raise WarmProcessLost(
+                "the process that runs students' code was ended from outside; is there memory enough?"
+            ) from None
         if reply["cause"]:
             return str(reply["cause"])
         status = reply["status"]
