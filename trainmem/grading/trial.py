@@ -134,6 +134,13 @@ class Trial:
     def call(self, name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Reply:
         """What the student's function gives. Raises Stopped where the sandbox is lost."""
         self._start()
+        assert self._channel is not None
+        try:
+            self._channel.expect_silence()
+        except Lost as lost:
+            # An earlier call's doing; this one gets a sandbox that nothing has happened in.
+            self._lose("an earlier call", lost)
+            self._start()
         message = {"do": "call", "name": name}
         message |= {"arguments": wire.encode(list(arguments)), "keywords": wire.encode(keywords)}
         try:
