@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from decimal import Decimal
 from fractions import Fraction
@@ -26,7 +27,7 @@ from trainmem.grading.checks import Grader
 from trainmem.grading.inside import wire
 from trainmem.grading.limits import Limits
 from trainmem.grading.sandbox import Channel, Lost, Sandbox, SandboxUnavailable, bubblewrap_command
-from trainmem.grading.trial import Patience, StudentCell, plan
+from trainmem.grading.trial import Patience, Stopped, StudentCell, Trial, plan
 
 # -- refusing -------------------------------------------------------------------------------------------------------
 
@@ -105,15 +106,34 @@ cells = conftest.right_answers(assignment)
 """
 
 
-def test_it_works_for_an_ordinary_user_as_for_root():
-    program = GRADE.format(root=str(ROOT)) + "import os\nassert os.getuid() != 0\n"
-    program += "with Grader(assignment, references, SALT, limits=SHORT) as grader: print(grader.grade(cells).score)"
+def test_it_holds_for_an_ordinary_user_as_for_root():
+    """Whose own the files are: nothing but the read-only mounts is in the way."""
+    program = GRADE.format(root=str(ROOT)) + textwrap.dedent("""
+        import os
+        from autograded_tests.grading.hostile import HOSTILE, SAYS
+        from trainmem.grading.sandbox import Channel
+        assert os.getuid() != 0
+        said, receive = [], Channel.receive
+        def recorded(self, deadline):
+            message = receive(self, deadline)
+            said.append(repr(message))
+            return message
+        Channel.receive = recorded
+        with Grader(assignment, references, SALT, limits=SHORT) as grader:
+            print(grader.grade(cells).score)
+            for hostile in HOSTILE:
+                if hostile.name in SAYS:
+                    said.clear()
+                    print(grader.grade(hostile.alter(cells)).score, any(SAYS[hostile.name] in text for text in said))
+    """)
     # Root can become somebody else without losing the files that the interpreter lies in.
     outer = ["unshare", "--user", "--map-user=1234", "--map-group=1234"] if os.getuid() == 0 else []
     done = subprocess.run(
         [*outer, sys.executable, "-c", program], capture_output=True, text=True, env=_environment(), timeout=60
     )
-    assert done.stdout.strip() == "50.0", done.stderr
+    honest, *hostile = done.stdout.splitlines()
+    assert honest == "50.0", done.stderr
+    assert hostile == ["44.0 True"] * 14
 
 
 # -- without a sandbox ----------------------------------------------------------------------------------------------
@@ -549,6 +569,64 @@ def test_who_does_not_read_is_not_waited_for(ends):
     sources = ["x" * 500_000] * 2  # more than a socket buffers
     with pytest.raises(Lost, match="timeout"):
         [channel.send({"source": source}, time.monotonic() + 0.2) for source in sources]
+
+
+class Impostor:
+    """In the place of a sandbox: whatever is asked, these replies come."""
+
+    limits = SHORT
+
+    def __init__(self, replies):
+        self.replies = replies
+        self.spawned = 0
+
+    def spawn(self):
+        ours, theirs = socket.socketpair()
+        self.spawned += 1
+
+        def serve():
+            with contextlib.suppress(OSError):
+                for reply in self.replies:
+                    size = wire.body_size(theirs.recv(4, socket.MSG_WAITALL))
+                    asked = wire.unpack(theirs.recv(size, socket.MSG_WAITALL))
+                    theirs.sendall(reply(asked))
+
+        threading.Thread(target=serve, daemon=True).start()
+        return Channel(ours)
+
+    def stop(self, **_):
+        return None
+
+
+def _reply(**content):
+    return lambda asked: wire.pack({"id": asked["id"]} | content)
+
+
+def test_an_answer_is_tied_to_its_question():
+    trial = Trial(Impostor([_reply(value=3)]), [], Patience(SHORT), [])
+    assert trial.call("best_k", [1], {}).value == 3
+    for reply in (
+        _reply(id="0" * 16, value=3),
+        _reply(id=None, value=3),
+        lambda asked: wire.pack({"value": 3}),
+        _reply(value=3, error=None),
+        _reply(value=3, passed=True),
+        _reply(value={"z": 3}),
+        _reply(error={"type": "E"}),
+        _reply(ask="best_k", arguments=[], keywords={"d": []}),
+        lambda asked: wire.pack({"ask": "best_k", "arguments": [], "keywords": {"d": []}}),
+    ):
+        trial = Trial(Impostor([reply]), [], Patience(SHORT), [])
+        with pytest.raises(Stopped, match="best_k"):
+            trial.call("best_k", [1], {})
+
+
+def test_noise_of_an_earlier_call_costs_the_next_one_nothing():
+    impostor = Impostor([lambda asked: _reply(value=3)(asked) + _reply(value=4)(asked)])
+    trial = Trial(impostor, [], Patience(SHORT), [])
+    assert trial.call("best_k", [1], {}).value == 3
+    assert trial.call("peak_bytes", [1], {}).value == 3
+    assert impostor.spawned == 2
 
 
 def test_the_command_shows_no_home_and_none_of_the_course():
