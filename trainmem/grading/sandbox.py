@@ -85,6 +85,15 @@ def _package_folders() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(path.resolve() for path in found if path.is_dir()))
 
 
+def _exists(user: int) -> bool:
+    """Whether root can become this user. In a container's user namespace there may be none but root, who is no root."""
+    for line in Path("/proc/self/uid_map").read_text().splitlines():
+        first, _, count = map(int, line.split())
+        if first <= user < first + count:
+            return True
+    return False
+
+
 def _course_folders() -> list[Path]:
     """The repository that this module lies in, where it was not installed among other packages."""
     folder = Path(__file__).resolve().parents[2]
@@ -109,7 +118,10 @@ def bubblewrap_command(hidden: Sequence[Path] = ()) -> list[str]:
         )
     command = [program, "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     if os.getuid() == 0:
-        command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        # To become nobody; or, where there is no nobody, to give root another name in a submission's namespace.
+        command += ["--cap-drop", "ALL"]
+        for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_SETFCAP"):
+            command += ["--cap-add", capability]
     else:
         command += ["--unshare-user"]
     command += ["--die-with-parent", "--new-session", "--ro-bind", "/usr", "/usr"]
@@ -259,7 +271,7 @@ class Sandbox:
             "site": [str(path) for path in _package_folders()],
             "control": theirs.fileno(),
             "isolated": isolated,
-            "user": _NOBODY if isolated and os.getuid() == 0 else None,
+            "user": _NOBODY if isolated and os.getuid() == 0 and _exists(_NOBODY) else None,
             "preload": _PRELOAD,
             "cpu": self._cpu,
         }
