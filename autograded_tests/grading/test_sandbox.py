@@ -20,7 +20,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograded_tests.grading.conftest import ROOT, SALT, SHORT, marks
+from autograded_tests.grading.conftest import SALT, SHORT, marks
+from autograded_tests.notebooks import FUNCTIONS, ROOT, SOURCE
 from trainmem.grading import sandbox
 from trainmem.grading.assignment import load
 from trainmem.grading.checks import Grader
@@ -86,8 +87,9 @@ def _environment():
 GRADE = """
 import sys
 sys.path.insert(0, {root!r})
-from autograded_tests.grading.conftest import RELEASE, SALT, SHORT, SOURCE
 from autograded_tests.grading import conftest
+from autograded_tests.grading.conftest import SALT, SHORT
+from autograded_tests.notebooks import RELEASE, SOURCE
 from trainmem.grading.assignment import load
 from trainmem.grading.checks import Grader
 import trainmem_solutions
@@ -331,9 +333,11 @@ def test_the_assignment_is_read_as_it_stands(assignment):
         assert "raise NotImplementedError()" in answer.stub
 
 
-def test_stubs_are_the_same_with_and_without_the_release(assignment):
-    from autograded_tests.grading.conftest import SOURCE
+def test_the_answers_are_those_of_the_course(assignment):
+    assert tuple(answer.name for answer in assignment.answers) == FUNCTIONS
 
+
+def test_stubs_are_the_same_with_and_without_the_release(assignment):
     assert load(SOURCE).answers == assignment.answers
 
 

@@ -142,7 +142,9 @@ def bubblewrap_command(hidden: Sequence[Path] = ()) -> list[str]:
     base = Path(sys.base_prefix).resolve()
     shown = [base / "bin", base / "lib", *_package_folders()]
     for path in shown:
-        if path.is_dir() and not any(path.is_relative_to(root) for root in seen):
+        # What lies in a folder that has just been emptied is shown again.
+        there = any(path.is_relative_to(root) for root in seen) and not any(map(path.is_relative_to, covered))
+        if path.is_dir() and not there:
             # Made by the way, these would be closed to everybody but their owner.
             for parent in reversed(path.parents[:-1]):
                 command += ["--dir", str(parent)]
