@@ -302,6 +302,18 @@ def test_only_a_check_s_own_words_and_the_exception_s_type_are_told(references, 
         assert "in a case that is not shown it raised KeyError" in result.message
 
 
+def test_of_a_check_that_breaks_off_only_the_kind_of_exception_is_told(references, changed, assignment):
+    def unguarded(check):
+        return replace(check, source=f"def {check.name}():\n    {check.target}(1, 2, 3)\n{check.name}()\n")
+
+    exercises = [replace(e, checks=tuple(map(unguarded, e.checks))) for e in assignment.exercises]
+    source = "def {name}(*a, **k):\n    raise KeyError('SPY ' + repr(a))"
+    with Grader(Assignment(assignment.helpers, tuple(exercises)), references, SALT, limits=SHORT) as grader:
+        grade = grader.grade(changed({name: source.format(name=name) for name in FUNCTIONS}))
+    assert {result.message for result in grade.results} == {"the check could not be finished: KeyError"}
+    assert grade.score == 0
+
+
 def test_a_visible_check_shows_the_student_s_own_line(grader, changed):
     source = "def best_k(L, c, A):\n    table = {}\n    return table['k']"
     grade = grader.grade(changed({"best_k": source}))
