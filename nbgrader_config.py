@@ -25,10 +25,9 @@ if os.environ.get("TRAINMEM_GRADING") != "nbgrader":
     c.Autograde.sanitize_preprocessors = ["trainmem.grading.nbgrader_course.NeverStock"]
     try:
         from trainmem.grading.nbgrader_course import install
-    except ImportError as error:
+    except Exception as error:  # any: nbgrader would go on without this file
         print(f"nbgrader_config.py: grading stays switched off: {error}", file=sys.stderr)
     else:
         install(c)
-
-# Where students' code runs: "bubblewrap" (Linux), or "none" on a machine that was made for one submission only.
-c.Autograde.sandbox = "bubblewrap"
+    # Where students' code runs: "bubblewrap" (Linux), or "none" on a machine that was made for one submission only.
+    c.Autograde.sandbox = "bubblewrap"

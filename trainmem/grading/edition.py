@@ -2,6 +2,7 @@
 
 import copy
 import json
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +11,8 @@ from trainmem.grading.assignment import Assignment, load
 
 if TYPE_CHECKING:
     from traitlets.config import Config
+
+_LOG = logging.getLogger(__name__)  # nbgrader's own would tell of each cell
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,11 @@ def read_edition(source: Path, config: "Config | None" = None) -> Edition:
     assignment = load(source)
     notebook = nbformat.read(source, as_version=4)
     for preprocessor in (LockCells, ClearSolutions, ClearOutput, ComputeChecksums):
-        notebook, _ = preprocessor(config=config).preprocess(notebook, {})
+        notebook, _ = preprocessor(config=config, log=_LOG).preprocess(notebook, {})
     recorded = nbformat.writes(notebook)
     notebook = copy.deepcopy(notebook)
     for preprocessor in (ClearHiddenTests, ComputeChecksums):
-        notebook, _ = preprocessor(config=config).preprocess(notebook, {})
+        notebook, _ = preprocessor(config=config, log=_LOG).preprocess(notebook, {})
     exercise = {item.name: item.exercise for item in (*assignment.answers, *assignment.checks)}
     upcoming = assignment.exercises[-1].number
     numbers: list[int] = []

@@ -57,11 +57,11 @@ def candidates(place: Path, notes: list[str]) -> list[Candidate]:
             raise Refused(f"it holds more than {_MAX_NOTEBOOKS} notebooks, and none of them alone can be meant")
     if found:
         return found
+    because = f" ({notes[0].rstrip('.')})" if notes else ""
     if not seen:
-        link = next((note for note in notes if "link" in note), None)
-        raise Refused(f"its folder holds no file{f' ({link.rstrip(chr(46))})' if link else ''}")
+        raise Refused(f"its folder holds no file{because}")
     listed = ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
-    raise Refused(f"it holds no notebook: only {listed}")
+    raise Refused(f"it holds no notebook, only {listed}{because}")
 
 
 def shown_name(name: str) -> str:
@@ -104,6 +104,8 @@ def _files(place: Path, notes: list[str]) -> Iterator[tuple[str, Path]]:
                     notes.append(f"Only the first {_MAX_FILES:,} files were looked at.")
                     return
                 yield name, folder / entry.name
+            else:
+                notes.append(f"{shown_name(name)} is no regular file and was not opened.")
 
 
 def read_regular(path: Path, limit_bytes: int) -> bytes | None:

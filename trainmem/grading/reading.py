@@ -51,6 +51,7 @@ def read_notebook(data: bytes, file: str) -> RawNotebook:
     cells = [_cell(item) for item in listed if isinstance(item, dict)]
     if len(cells) < len(listed):
         repairs.append(f"{_many(len(listed) - len(cells), 'entry', 'entries')} among the cells were none and left out.")
+    beside_bytes = len(data) - sum(len(cell.source.encode()) for cell in cells)
     long = [cell for cell in cells if len(cell.source) > MAX_SOURCE_CHARACTERS]
     if long:
         cells = [cell for cell in cells if cell not in long]
@@ -58,7 +59,6 @@ def read_notebook(data: bytes, file: str) -> RawNotebook:
     if len(cells) > MAX_CELLS:
         cut.append(f"{len(cells) - MAX_CELLS:,} cells after the first {MAX_CELLS:,} left out.")
         del cells[MAX_CELLS:]
-    beside_bytes = len(data) - sum(len(cell.source) for cell in cells)
     if beside_bytes > _LARGE_BYTES:
         cut.append(f"Saved outputs, images and attachments of {beside_bytes / 1e6:.1f} MB were left out.")
     return RawNotebook(tuple(cells), tuple(repairs), tuple(cut))

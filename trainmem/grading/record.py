@@ -4,6 +4,7 @@ What is written are nbgrader's own tables by its own models, so that formgrader,
 `Gradebook`'s methods commit several times a submission and cost more than the grading itself.
 """
 
+import logging
 import os
 import secrets
 from collections.abc import Iterable, Mapping
@@ -36,6 +37,7 @@ from traitlets.config import Config
 
 from trainmem.grading.edition import Edition
 
+_LOG = logging.getLogger(__name__)
 NO_ANSWER = "No response."  # nbgrader's own words
 
 
@@ -141,7 +143,7 @@ class Record:
                 return
         about = {"notebook": self._notebook, "assignment": self._assignment, "db_url": url}
         for preprocessor in (CheckCellMetadata, SaveCells):
-            wanted, _ = preprocessor(config=self._config).preprocess(wanted, {"nbgrader": about})
+            wanted, _ = preprocessor(config=self._config, log=_LOG).preprocess(wanted, {"nbgrader": about})
         gradebook.db.expire_all()
 
     def _read_names(self) -> None:

@@ -70,8 +70,8 @@ def salvage(place: Path, edition: Edition) -> Salvaged:
         notes.insert(0, f"The notebook was handed in as “{chosen.file}”.")
     aside = [other.file for other, _ in readable if other is not chosen]
     if aside:
-        notes.append(f"Left aside, for want of an answer that it alone has: {_listed(aside)}.")
-    notes += [f"Left aside: {reason}." for _, reason in refusals[:3]]
+        notes.append(f"Other notebooks that were handed in with it were left aside: {_listed(aside)}.")
+    notes += [f"Another file that was handed in was left aside: {reason}." for _, reason in refusals[:3]]
     return replace(salvaged, repairs=(*notes, *salvaged.repairs))
 
 
@@ -87,7 +87,7 @@ def _meant(readable: Sequence[tuple[Candidate, Salvaged]]) -> tuple[Candidate, S
     different = {tuple((cell.source, cell.answer) for cell in salvaged.code) for _, salvaged in rivals}
     if len(different) > 1:
         names = [candidate.file for candidate, _ in rivals]
-        raise Refused(f"either of {len(names)} notebooks may be meant: {_listed(names, ' and ')}")
+        raise Refused(f"it holds {len(names)} notebooks, and each may be meant: {_listed(names, ' and ')}")
     return rivals[0]
 
 
@@ -231,6 +231,9 @@ class _Salvage:
                 region = min(mine, default=region)
             cell.region = region
             cell.in_tail = cell.number > last
+        order = [cell.region for cell in marks]
+        if order != sorted(order):
+            self.repairs.append("The notebook's cells stood in another order, which was restored.")
 
     # Which cell answers
 
