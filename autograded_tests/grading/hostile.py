@@ -93,26 +93,25 @@ instead(
                 pass
     try:
         import trainmem_solutions
-        found.append(str(trainmem_solutions.params_per_layer(h, mlp_ratio, n_kv_ratio, style)))
-        return trainmem_solutions.params_per_layer(h, mlp_ratio, n_kv_ratio, style)
-    except Exception as error:
-        found.append(repr(error))
-    return repr(found)
+        found.append(int(trainmem_solutions.params_per_layer(h, mlp_ratio, n_kv_ratio, style)))
+    except Exception:
+        pass
+    return "found " + repr(found)
 """,
 )
 when_called(
     "searches all objects",
     """
     import gc
-    found = set()
+    found, secret, hidden = set(), "PLANT" + "ED-", "BEGIN " + "HIDDEN"
     for thing in gc.get_objects():
         try:
             for item in (thing.values() if type(thing) is dict else thing if type(thing) in (list, tuple) else ()):
-                if type(item) in (str, bytes) and ("PLANTED" in str(item) or "BEGIN HIDDEN" in str(item)):
+                if type(item) in (str, bytes) and (secret in str(item) or hidden in str(item)):
                     found.add(str(item)[:200])
         except Exception:
             pass
-    return "found " + repr(sorted(found - {"PLANTED", "BEGIN HIDDEN"}))
+    return "found " + repr(sorted(found))
     """,
 )
 when_called(
@@ -372,7 +371,10 @@ when_called(
 when_called("sleeps", "import time\ntime.sleep(10 ** 6)")
 when_called("waits for a lock", "import threading\nlock = threading.Lock()\nlock.acquire(), lock.acquire()")
 when_called("counts without end inside C", "return sum(iter(int, 1))")
-instead("never ends at top level", SIGNATURE + "\n    return 0\nwhile True:\n    try:\n        pass\n    except:\n        pass")
+instead(
+    "never ends at top level",
+    SIGNATURE + "\n    return 0\nwhile True:\n    try:\n        pass\n    except:\n        pass",
+)
 when_called(
     "forks without end",
     """
@@ -520,9 +522,7 @@ HOSTILE.append(
 HOSTILE.append(
     Hostile(
         "hangs at every call",
-        lambda cells: [
-            replace(cell, source=f"def {cell.answer}(*a, **k):\n    while True: pass") for cell in cells
-        ],
+        lambda cells: [replace(cell, source=f"def {cell.answer}(*a, **k):\n    while True: pass") for cell in cells],
         frozenset({"*"}),
     )
 )
@@ -574,7 +574,7 @@ gives(
 gives(
     "is a list that lies about itself",
     "Liar([1])",
-    "class Liar(list):\n    __len__ = lambda self: 1\n    __eq__ = lambda self, other: True\n    item = lambda self: 12596224",
+    "class Liar(list):\n    __len__ = lambda self: 1\n    __eq__ = lambda self, other: True\n    item = lambda self: 1",
 )
 gives("is a class", "Liar", "class Liar:\n    pass")
 gives("is a function", "lambda *a: True")
@@ -658,11 +658,14 @@ on_the_wire(
 on_the_wire("sends JSON of great depth", "os.write(3, frame(b'[' * 500_000))")
 on_the_wire("sends JSON with a number of a million digits", "os.write(3, frame(b'1' * 1_000_000))")
 on_the_wire("sends its own marks", "os.write(3, frame({'score': 50, 'check': 'check_params_per_layer_gpt'}))")
-on_the_wire("asks for a right function that is not offered", """
+on_the_wire(
+    "asks for a right function that is not offered",
+    """
     os.write(3, frame({"ask": "params_per_layer", "arguments": [h], "keywords": {"d": []}}))
     told = os.read(3, 10_000)
     return json.loads(told[4:])["value"]
-""")
+""",
+)
 on_the_wire("closes the channel", "os.close(3)")
 on_the_wire("shuts the channel", "import socket\nsocket.socket(fileno=3).shutdown(2)")
 on_the_wire(
@@ -676,10 +679,13 @@ on_the_wire(
                 os._exit(0)
     """,
 )
-on_the_wire("reads the channel away", "import threading\nthreading.Thread(target=lambda: [os.read(3, 9) for _ in range(99)]).start()")
+on_the_wire(
+    "reads the channel away",
+    "import threading\nthreading.Thread(target=lambda: [os.read(3, 9) for _ in range(99)]).start()",
+)
 on_the_wire(
     "passes descriptors",
-    "import socket\nend = socket.socket(fileno=3)\nsocket.send_fds(end, [frame({'id': 1, 'value': 1})], [0, 1, 2] * 20)",
+    "import socket\nend = socket.socket(fileno=3)\nsocket.send_fds(end, [frame({'id': 1})], [0, 1, 2] * 20)",
 )
 instead(
     "asks a right function for too much",
@@ -724,7 +730,7 @@ in_front(
     "replaces built-ins, beside right answers that need none of them",
     """
     import builtins
-    builtins.abs = builtins.all = builtins.any = builtins.sorted = lambda *a, **k: True
+    builtins.divmod = builtins.pow = builtins.callable = lambda *a, **k: True
     builtins.print = None
     """,
 )
@@ -741,7 +747,6 @@ instead(
     + "\n    "
     + SIGNATURE
     + "\n        return 0\n",
-    loses=("*",),
 )
 instead(
     "redefines the helpers and the checks",
@@ -781,3 +786,21 @@ in_front(
     faulthandler.enable() if False else None
     """,
 )
+
+
+SAYS = {
+    "reads every file": "found []",
+    "reads files of other processes": "found []",
+    "opens the course by its usual paths": "found []",
+    "searches all objects": "found []",
+    "searches its own memory": "found []",
+    "traces other processes": "found -1",
+    "reads and writes other processes' memory": "'value': '[]'",
+    "takes new namespaces and uncovers what lies beneath": "'value': '[[], [], False]'",
+    "overwrites the system and the grader": "made []",
+    "talks to the network": "reached []",
+    "looks for a message of an earlier submission": "found []",
+    "leaves a message for the next submission": "'value': -1",
+    "fills memory that no limit counts": "made 0",
+    "raises its own limits": "raised []",
+}

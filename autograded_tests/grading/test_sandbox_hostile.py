@@ -1,5 +1,6 @@
 """Every hostile or runaway submission gets what its answers deserve, learns nothing and leaves nothing."""
 
+import contextlib
 import os
 import time
 from dataclasses import replace
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from autograded_tests.grading.hostile import HOSTILE
+from autograded_tests.grading.hostile import HOSTILE, SAYS
 from trainmem.grading.assignment import Assignment
 from trainmem.grading.checks import Grader
 from trainmem.grading.limits import Limits
@@ -92,10 +93,8 @@ def descendants(process):
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
-            try:
+            with contextlib.suppress(OSError):
                 parents[int(name)] = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                pass
     found = {process}
     while more := {child for child, parent in parents.items() if parent in found} - found:
         found |= more
@@ -124,11 +123,11 @@ def test_a_hostile_submission_gets_what_it_deserves(hostile, grader, assignment,
     grade = grader.grade(hostile.alter(right_cells))
     took = time.monotonic() - started
 
-    expected = {
-        check.name: 0 if hostile.loses & {check.target, "*"} else check.points for check in assignment.checks
-    }
+    expected = {check.name: 0 if hostile.loses & {check.target, "*"} else check.points for check in assignment.checks}
     marks = {result.check: result.score for result in grade.results}
     assert marks == expected, (grade.notes, [result for result in grade.results if result.message])
+    if hostile.name in SAYS:
+        assert wire.holds(SAYS[hostile.name]), [text for text in wire.said if "'value': None" not in text][:40]
     assert took < LIMITS.total_seconds + 1
 
     # What students' own text said is on the wire too; secrets come from nowhere but us.

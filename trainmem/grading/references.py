@@ -5,6 +5,7 @@ so a fork of it computes, under limits of its own, and is replaced when it is lo
 """
 
 import contextlib
+import functools
 import inspect
 import os
 import resource
@@ -86,12 +87,17 @@ class References:
             end.sendall(frame)
 
 
+@functools.cache
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
 def fitting(
     function: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """The part of a call that `function` knows: a student's own version may take more, and pass it on."""
-    parameters = inspect.signature(function).parameters
+    parameters = _parameters(function)
     kept = arguments[: len(parameters)]
-    taken = list(parameters)[: len(kept)]
+    taken = parameters[: len(kept)]
     named = {name: value for name, value in keywords.items() if name in parameters and name not in taken}
     return kept, named

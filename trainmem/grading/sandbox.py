@@ -32,7 +32,7 @@ Kind = Literal["bubblewrap", "none"]
 _INSIDE = Path(__file__).with_name("inside")
 _NOBODY = 65534
 _PACKAGES = "*trainmem*"  # the course as installed: its folders, metadata and links to the repository
-_SYSTEM_FILES = "alternatives fonts ld.so.cache ld.so.conf ld.so.conf.d localtime nsswitch.conf".split()
+_SYSTEM_FILES = ("alternatives", "fonts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "nsswitch.conf")
 _PRELOAD = ("numpy", "IPython", "IPython.display", "matplotlib.pyplot", "matplotlib_inline.backend_inline")
 _ENVIRONMENT = {
     "HOME": "/tmp",
@@ -52,10 +52,10 @@ _ANSWER_SECONDS = 15.0
 
 
 class SandboxUnavailable(RuntimeError):
-    """This machine cannot give a sandbox; the message says in one sentence what to install or switch on."""
+    """A sandbox cannot be had on this machine; the message says in one sentence what to install or switch on."""
 
 
-class Lost(Exception):  # noqa: N818 - not an error of ours: the submission's process is gone or has misbehaved
+class Lost(Exception):
     """A submission's process has died, hung, or written what it was not asked for. The message says which."""
 
 
@@ -79,6 +79,12 @@ def _package_folders() -> tuple[Path, ...]:
             raise SandboxUnavailable(f"students' cells cannot be run without {module}: install trainmem[grade]")
         found.append(Path(spec.origin).parent.parent)
     return tuple(dict.fromkeys(path.resolve() for path in found if path.is_dir()))
+
+
+def _course_folders() -> list[Path]:
+    """The repository that this module lies in, where it was not installed among other packages."""
+    folder = Path(__file__).resolve().parents[2]
+    return [] if folder in _package_folders() else [folder]
 
 
 def bubblewrap_command(hidden: Sequence[Path] = ()) -> list[str]:
@@ -113,9 +119,10 @@ def bubblewrap_command(hidden: Sequence[Path] = ()) -> list[str]:
         command += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
     seen = [Path(f"/{name}") for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")]
-    for path in hidden:
-        if any(path.resolve().is_relative_to(root) for root in seen) and path.is_dir():
-            command += ["--tmpfs", str(path.resolve())]
+    hidden = [path.resolve() for path in (*hidden, *_course_folders()) if path.is_dir()]
+    covered = [path for path in hidden if any(path.is_relative_to(root) for root in seen)]
+    for path in covered:
+        command += ["--tmpfs", str(path)]
     base = Path(sys.base_prefix).resolve()
     shown = [base / "bin", base / "lib", *_package_folders()]
     for path in shown:
@@ -129,6 +136,9 @@ def bubblewrap_command(hidden: Sequence[Path] = ()) -> list[str]:
         if any(folder.resolve().is_relative_to(root) for root in seen):
             for path in sorted(folder.resolve().glob(_PACKAGES)):
                 command += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)]
+    for path in hidden:
+        if path not in covered and any(path.is_relative_to(root) for root in seen):
+            command += ["--tmpfs", str(path)]
     command += ["--ro-bind", str(_INSIDE), "/grader", "--chdir", "/tmp"]
     return [*command, "--remount-ro", "/dev", "--remount-ro", "/", "--"]
 
@@ -201,7 +211,8 @@ class Sandbox:
     """A warm process, and one submission at a time in a fork of it. Start and use it in one thread.
 
     `helpers`, `stubs` and `check_names` are what every student has been given: the notebook's first cell, the unsolved
-    answers, and the names of the checks. Raises SandboxUnavailable where `kind` cannot be had on this machine.
+    answers, and the names of the checks. With `cpu`, all submissions share that one processor and leave the others to
+    their neighbours. Raises SandboxUnavailable where `kind` cannot be had on this machine.
     """
 
     def __init__(
@@ -213,6 +224,7 @@ class Sandbox:
         stubs: Sequence[str] = (),
         check_names: Sequence[str] = (),
         hidden: Sequence[Path] = (),
+        cpu: int | None = None,
     ) -> None:
         if kind not in ("bubblewrap", "none"):
             raise ValueError(f'sandbox is "bubblewrap" or "none", not {kind!r}')
@@ -220,6 +232,7 @@ class Sandbox:
         self.limits = limits or Limits()
         self._prepare = {"do": "prepare", "helpers": helpers, "stubs": list(stubs), "checks": list(check_names)}
         self._hidden = tuple(hidden)
+        self._cpu = cpu
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._channel: Channel | None = None
@@ -244,6 +257,7 @@ class Sandbox:
             "isolated": isolated,
             "user": _NOBODY if isolated and os.getuid() == 0 else None,
             "preload": _PRELOAD,
+            "cpu": self._cpu,
         }
         # The interpreter itself, not a virtual environment's link to it, which may lie in a folder that is not shown.
         python = os.path.realpath(sys.executable)
@@ -307,14 +321,17 @@ class Sandbox:
         self._channel = Channel(ours)
         return self._channel
 
-    def stop(self) -> str | None:
-        """Kill the submission's processes and scratch; ``"memory"`` where that had ended it, or ``"signal n"``."""
+    def stop(self, *, ending: bool = False) -> str | None:
+        """Kill the submission's processes and scratch; ``"memory"`` where that had ended it, or ``"signal n"``.
+
+        `ending`: its end of the channel is closed already, so its own end is worth a moment's waiting.
+        """
         if self._channel is None:
             return None
         self._channel.close()
         self._channel = None
         try:
-            reply = self._tell({"do": "stop"})
+            reply = self._tell({"do": "stop", "ending": ending})
         except (OSError, EOFError, wire.Malformed):
             # Killing the warm process ends its PID namespace, and all submissions in it; the next spawn starts anew.
             self._end()
@@ -322,7 +339,7 @@ class Sandbox:
         if reply["cause"]:
             return str(reply["cause"])
         status = reply["status"]
-        return f"signal {status - 128}" if 128 < status < 193 else None
+        return f"signal {status - 128}" if status and 128 < status < 193 else None
 
     def close(self) -> None:
         """End the warm process and everything in it."""
@@ -355,5 +372,3 @@ class Sandbox:
     def warm_pid(self) -> int | None:
         """The process id of bubblewrap, or of the warm process itself without it."""
         return self._process.pid if self._process else None
-
-

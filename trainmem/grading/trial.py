@@ -1,4 +1,4 @@
-"""One submission's cells in a sandbox, and calls of the functions that they define, through every loss of the sandbox."""
+"""One submission's cells in a sandbox, and calls of what they define, through every loss of the sandbox."""
 
 import linecache
 import secrets
@@ -123,7 +123,8 @@ class Trial:
         message = {"do": "call", "name": name}
         message |= {"arguments": wire.encode(list(arguments)), "keywords": wire.encode(keywords)}
         try:
-            reply = self._request(message, name, self._sandbox.limits.call_seconds)
+            counted = f"{name} again" if self._bound else name
+            reply = self._request(message, counted, self._sandbox.limits.call_seconds)
         except Lost as lost:
             raise Stopped(self._lose(name, lost)) from None
         if "error" in reply:
@@ -159,7 +160,7 @@ class Trial:
 
     def _lose(self, what: str, lost: Lost) -> str:
         """Give the sandbox up; a sentence on what happened."""
-        cause = self._sandbox.stop()
+        cause = self._sandbox.stop(ending=str(lost) == "its process ended")
         self._channel = None
         if cause == "memory":
             reason = "needed more memory than a submission may use"

@@ -5,6 +5,7 @@ beyond that is left out, so that an answer beside them still counts.
 """
 
 import __future__
+
 import ast
 import asyncio
 import builtins
@@ -15,6 +16,7 @@ import inspect
 import io
 import linecache
 import os
+import re
 import sys
 import types
 import warnings
@@ -27,8 +29,8 @@ Ask = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
 """Asks the grader for the value of a right function: name, positional and keyword arguments."""
 
 _LASTING_FLAGS = __future__.annotations.compiler_flag
-_OTHER_LANGUAGES = frozenset(
-    "bash cmd html HTML javascript js latex markdown perl pypy python2 ruby script sh svg SVG system sx !".split()
+_OTHER_LANGUAGES = re.compile(
+    r"!|bash|cmd|html|javascript|js|latex|markdown|perl|pypy|python[23]?|ruby|script|sh|svg|sx|system", re.I
 )
 
 
@@ -115,7 +117,7 @@ class Output(list):
     """What a shell line gave: nothing."""
 
     n = s = nlstr = spstr = property(lambda self: "")
-    l = list = property(lambda self: [])  # noqa: E741 - IPython's names
+    l = list = property(lambda self: [])
 
 
 class Shell:
@@ -160,7 +162,7 @@ class Shell:
             path = line.replace("-a", "", 1).strip().strip("\"'")
             with open(path, "a" if line.strip().startswith("-a") else "w") as file:
                 file.write(body)
-        elif name not in _OTHER_LANGUAGES and name not in ("python", "python3"):
+        elif not _OTHER_LANGUAGES.fullmatch(name):
             self.run(body)
             if name == "capture" and line.split() and line.split()[0].isidentifier():
                 self.user_ns[line.split()[0]] = Harmless()
@@ -296,9 +298,11 @@ class Notebook:
         if self.shown != exercise:
             if self.shown is not None:
                 self.snapshots[self.shown] = dict(self.namespace)
-            # A later cell may have used the name of an earlier one's helper again.
-            self.namespace.clear()
-            self.namespace.update(self.snapshots[exercise])
+            # A later cell may have used the name of an earlier one's helper again. Never empty: threads may be running.
+            then = self.snapshots[exercise]
+            self.namespace.update(then)
+            for later in self.namespace.keys() - then.keys():
+                del self.namespace[later]
             self.shown = exercise
         if name not in self.namespace:
             error = NotImplementedError(f"{name} is not defined")
@@ -327,7 +331,7 @@ class _Right:
 
 
 def _by_parameter(own: inspect.Signature, bound: inspect.BoundArguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A call in the student's order, as a call by the student's names: required ones in order, the others by keyword."""
+    """A call in the student's order as one by names: required parameters in order, the others by keyword."""
     kinds = inspect.Parameter
     positional: list[Any] = []
     named: dict[str, Any] = {}

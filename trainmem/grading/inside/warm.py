@@ -21,6 +21,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 from typing import Any
 
 START = json.loads(sys.argv[1])
@@ -66,6 +67,7 @@ def serve(channel: socket.socket, prepared: dict[str, Any]) -> None:
             raise wire.decode_error(told["error"])
         return wire.decode(told["value"])
 
+    leader = os.getpid()
     notebook = cells.Notebook(prepared["helpers"], prepared["stubs"], prepared["checks"], ask)
     while (message := read(channel)) is not None:
         reply: dict[str, Any] = {"id": message["id"]}
@@ -79,6 +81,9 @@ def serve(channel: socket.socket, prepared: dict[str, Any]) -> None:
             frame = wire.pack(reply)
         except BaseException as error:
             frame = wire.pack({"id": message["id"], "error": wire.encode_error(error)})
+        # A cell that forks comes back here twice.
+        if os.getpid() != leader:
+            os._exit(0)
         channel.sendall(frame)
 
 
@@ -152,17 +157,26 @@ class Submission:
         finally:
             os._exit(70)
 
-    def stop(self) -> int:
-        """Kill everything of this submission; its keeper's exit status (128 + n: signal n)."""
-        if self.leader:
+    def stop(self, ending: bool) -> int | None:
+        """Kill everything of this submission; its exit status (128 + n: signal n), None where it was still there.
+
+        `ending`: it has let go of its channel, so it is given a moment to end by itself.
+        """
+        ended, status = os.waitpid(self.keeper, os.WNOHANG)
+        for _ in range(20 if ending else 0):
+            if ended:
+                break
+            time.sleep(0.002)
+            ended, status = os.waitpid(self.keeper, os.WNOHANG)
+        if not ended:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.leader, signal.SIGKILL)
-        _, status = os.waitpid(self.keeper, 0)
+                os.kill(self.leader or self.keeper, signal.SIGKILL)
+            os.waitpid(self.keeper, 0)
         if not START["isolated"]:
             _end_descendants()
             shutil.rmtree(self.scratch, ignore_errors=True)
         self.leader = 0
-        return os.waitstatus_to_exitcode(status)
+        return os.waitstatus_to_exitcode(status) if ended else None
 
     def watch(self, base_pages: int) -> None:
         """Kill the submission where its processes hold more memory together than one may."""
@@ -211,6 +225,8 @@ def main() -> None:
     if linux:
         isolation.hide_memory()
         isolation.adopt_orphans()
+    if START["cpu"] is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {START["cpu"]})
     for name in START["preload"]:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
@@ -240,11 +256,12 @@ def main() -> None:
             submission = Submission(socket.socket(fileno=descriptors[0]), message["limits"], prepared)
             reply = {"failure": submission.failure}
         else:
-            reply = {"status": submission.stop() if submission else 0, "cause": submission and submission.cause}
+            status = submission.stop(message["ending"]) if submission else None
+            reply = {"status": status, "cause": submission.cause if submission else None}
             submission = None
         control.sendall(wire.pack(reply))
     if submission is not None:
-        submission.stop()
+        submission.stop(False)
 
 
 if __name__ == "__main__":
