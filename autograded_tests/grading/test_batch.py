@@ -1,5 +1,6 @@
 """A class graded by one command: every damaged submission among honest ones, and what interrupts it."""
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -17,6 +18,7 @@ import damaged
 import pytest
 from damaged import ANSWERS, DAMAGED, FULL, ROOT, STUBS, cell_of, honest, saved
 
+from trainmem.grading.__main__ import main
 from trainmem.grading.batch import not_a_formula
 
 ODD_IDS = ["Doe, Jane", 'the "boss"', "o'brien", "a b", "-dash", "007", "Ünï-名", "=1+2", "@at", "[a]", "100%", "a;b"]
@@ -34,6 +36,14 @@ def environment(**more):
 def run(submitted, out, *more, **options):
     options = {"env": environment(), "capture_output": True, "text": True, "timeout": 300} | options
     return subprocess.run(command(submitted, out, *more), check=False, **options)
+
+
+def run_here(submitted, out, *more):
+    """The same within this process, which has nbgrader loaded already."""
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+        status = main([str(submitted), str(out), *more])
+    return subprocess.CompletedProcess([], status, stdout.getvalue(), stderr.getvalue())
 
 
 def hand_in(submitted, student, notebook):
@@ -280,7 +290,7 @@ def small(tmp_path_factory):
 def test_grading_again_gives_the_same_and_nothing_twice(small, tmp_path):
     submitted, expected, _ = small
     for _ in range(2):
-        assert run(submitted, tmp_path / "out").returncode == 3
+        assert run_here(submitted, tmp_path / "out").returncode == 3
         assert tables(tmp_path / "out") == expected
     with sqlite3.connect(tmp_path / "out" / "gradebook.db") as database:
         counts = [database.execute(f"select count(*) from {table}").fetchone()[0] for table in ("student", "grade")]
@@ -297,7 +307,7 @@ def kill_and_run_again(small, out, seconds):
     process.wait()
     left = [path for path in out.glob("*.csv")] if out.exists() else []
     assert not left or tables(out) == expected
-    again = run(submitted, out)
+    again = run_here(submitted, out)
     assert again.returncode == 3, again.stderr
     assert tables(out) == expected
     assert not list(out.rglob("*.partial"))
@@ -358,7 +368,7 @@ def test_a_resubmission_replaces_the_mark_also_by_none(tmp_path):
     for notebook in (None, saved(honest()), b"", saved(damaged.blank())):
         if notebook is not None:
             (folder / "exercises.ipynb").write_bytes(notebook)
-        status = run(submitted, out).returncode
+        status = run_here(submitted, out).returncode
         own = {row["student_id"]: row["score"] for row in rows(out / "grades.csv")}
         assert own["bea"] == "50.0"
         shown = (out / "autograded" / "ann").rglob("*.ipynb")
@@ -417,7 +427,7 @@ def test_without_a_sandbox_nothing_is_graded_and_one_sentence_says_why(tmp_path)
 def test_what_is_asked_wrongly_is_said_in_one_line(tmp_path, submitted, out, told):
     (tmp_path / "empty").mkdir()
     hand_in(tmp_path / "class", "ann", honest())
-    ended = run(tmp_path / submitted, tmp_path / out)
+    ended = run_here(tmp_path / submitted, tmp_path / out)
     assert ended.returncode == 1
     assert told in ended.stderr
     assert len(ended.stderr.strip().split("\n")) == 1
@@ -430,7 +440,7 @@ def test_two_gradings_never_write_to_one_place(tmp_path):
     (tmp_path / "out").mkdir()
     with open(tmp_path / "out" / ".grading.lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        ended = run(tmp_path / "submitted", tmp_path / "out")
+        ended = run_here(tmp_path / "submitted", tmp_path / "out")
     assert ended.returncode == 1
     assert "another grading is writing to" in ended.stderr
 
@@ -451,5 +461,5 @@ def test_a_submission_of_a_student_without_the_assignments_folder(tmp_path):
     notebook = honest()
     cell_of(notebook, "best_k")["source"] = STUBS["best_k"]
     (folder / "homework.ipynb").write_bytes(saved(notebook))
-    assert run(tmp_path / "submitted", tmp_path / "out").returncode == 0
+    assert run_here(tmp_path / "submitted", tmp_path / "out").returncode == 0
     assert rows(tmp_path / "out" / "grades.csv")[0]["score"] == "46.0"

@@ -49,12 +49,14 @@ def grade_class(
     sandbox: Kind | None = None,
     workers: int | None = None,
     limits: Limits | None = None,
-    table: TextIO = sys.stdout,
-    progress: TextIO = sys.stderr,
+    table: TextIO | None = None,
+    progress: TextIO | None = None,
 ) -> int:
     """Grade `submitted/<student>/training_memory/` for every student; leave everything in the folder `out`.
 
     root: the course folder, with source/ and nbgrader_config.py. sandbox: what the configuration says by default.
+    table, progress: where the result and the state are shown, stdout and stderr by default.
+
     Returns 0, or 3 where a submission could not be graded. Raises SandboxUnavailable where none can be on this machine,
     ValueError where there is nothing to grade or no place for the results.
     """
@@ -74,7 +76,7 @@ def grade_class(
             Record(gradebook_url(database), edition, ASSIGNMENT, NOTEBOOK, course, config) as record,
         ):
             results = _Results(out, edition, record, {job.student: job.place for job in jobs})
-            meter = _Progress(len(jobs), progress)
+            meter = _Progress(len(jobs), progress or sys.stderr)
             for outcome in ended:
                 results.add(outcome)
             for outcome in pool.grade(jobs):
@@ -82,7 +84,7 @@ def grade_class(
                 meter.step()
             meter.end()
             results.write_tables()
-        results.print(table)
+        results.print(table or sys.stdout)
     return NOT_ALL_GRADED if results.ungraded else 0
 
 

@@ -141,6 +141,7 @@ class Record:
             marked = db.execute(select(GradeCell.name, GradeCell.max_score).where(GradeCell.notebook_id == here))
             if dict(had.all()) == sources and dict(marked.all()) == points:
                 return
+        gradebook.db.rollback()  # SaveCells writes by a connection of its own
         about = {"notebook": self._notebook, "assignment": self._assignment, "db_url": url}
         for preprocessor in (CheckCellMetadata, SaveCells):
             wanted, _ = preprocessor(config=self._config, log=_LOG).preprocess(wanted, {"nbgrader": about})
