@@ -136,10 +136,12 @@ class Record:
         except MissingEntry:
             gradebook.update_or_create_assignment(self._assignment)
         else:
-            db, here = gradebook.db, there.id
-            had = db.execute(select(SourceCell.name, SourceCell.checksum).where(SourceCell.notebook_id == here))
-            marked = db.execute(select(GradeCell.name, GradeCell.max_score).where(GradeCell.notebook_id == here))
-            if dict(had.all()) == sources and dict(marked.all()) == points:
+            columns = ((SourceCell, SourceCell.checksum), (GradeCell, GradeCell.max_score))
+            had = [
+                dict(gradebook.db.execute(select(table.name, value).where(table.notebook_id == there.id)).all())
+                for table, value in columns
+            ]
+            if had == [sources, points]:
                 return
         gradebook.db.rollback()  # SaveCells writes by a connection of its own
         about = {"notebook": self._notebook, "assignment": self._assignment, "db_url": url}
