@@ -435,7 +435,9 @@ def helper_defined_in_a_later_exercise(n):
 @damaged()
 def magics_in_the_answers(n):
     cell_of(n, "best_k")["source"] = "%%time\n" + ANSWERS["best_k"] + "\n%timeit -n1 3"
-    cell_of(n, "model_state_bytes")["source"] = "!pip install numpy\n%matplotlib inline\n" + ANSWERS["model_state_bytes"]
+    cell_of(n, "model_state_bytes")["source"] = (
+        "!pip install numpy\n%matplotlib inline\n" + ANSWERS["model_state_bytes"]
+    )
     n["cells"].insert(1, code("from google.colab import drive\ndrive.mount('/content/drive')"))
     n["cells"].insert(1, code("%%bash\nls\n"))
     return n

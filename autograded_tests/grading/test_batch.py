@@ -88,7 +88,10 @@ class Class:
         self.before = state(self.submitted)
         self.course = state(ROOT / "source") | state(ROOT / "release")
         self.ended = run(
-            self.submitted, self.out, cwd=self.elsewhere, env=environment(TMPDIR=str(self.scratch), HOME=str(self.scratch))
+            self.submitted,
+            self.out,
+            cwd=self.elsewhere,
+            env=environment(TMPDIR=str(self.scratch), HOME=str(self.scratch)),
         )
         self.grades = {row["student_id"]: row for row in rows(self.out / "grades.csv")}
         self.checks = rows(self.out / "checks.csv")
@@ -105,9 +108,7 @@ def graded(tmp_path_factory):
 
 
 def test_every_submission_has_the_marks_that_its_answers_deserve(graded):
-    given = {
-        student: float(row["score"]) if row["score"] else None for student, row in graded.grades.items()
-    }
+    given = {student: float(row["score"]) if row["score"] else None for student, row in graded.grades.items()}
     assert given == graded.scores
     assert len(DAMAGED) >= 45
 
@@ -372,7 +373,9 @@ def test_a_resubmission_replaces_the_mark_also_by_none(tmp_path):
         own = {row["student_id"]: row["score"] for row in rows(out / "grades.csv")}
         assert own["bea"] == "50.0"
         shown = (out / "autograded" / "ann").rglob("*.ipynb")
-        grades.append((status, own["ann"], len(list(shown)), sum(r["student_id"] == "ann" for r in rows(out / "checks.csv"))))
+        grades.append(
+            (status, own["ann"], len(list(shown)), sum(r["student_id"] == "ann" for r in rows(out / "checks.csv")))
+        )
     assert grades == [(0, "4.0", 1, 21), (0, "50.0", 1, 21), (3, "", 0, 0), (0, "0.0", 1, 21)]
 
 

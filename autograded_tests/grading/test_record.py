@@ -82,7 +82,9 @@ def test_the_assignment_is_what_generate_assignment_records(made, tmp_path):
     def recorded(path):
         with sqlite3.connect(path) as connection:
             cells = "select name, cell_type, locked, source, checksum from source_cell order by name"
-            marks = "select name, type, max_score, grade_cells.cell_type from base_cell left join grade_cells using (id)"
+            marks = (
+                "select name, type, max_score, grade_cells.cell_type from base_cell left join grade_cells using (id)"
+            )
             versions = "select version_num from alembic_version"
             return [sorted(map(str, connection.execute(query))) for query in (cells, marks, versions)]
 

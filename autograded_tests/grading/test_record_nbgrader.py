@@ -54,7 +54,10 @@ def recorded(folder):
     from nbgrader.api import Gradebook
 
     with Gradebook(f"sqlite:///{folder / 'gradebook.db'}", "trainmem") as gradebook:
-        return {submission.student.id: submission.score for submission in gradebook.assignment_submissions("training_memory")}
+        return {
+            submission.student.id: submission.score
+            for submission in gradebook.assignment_submissions("training_memory")
+        }
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +195,9 @@ def test_where_ours_cannot_be_imported_nothing_is_run(tmp_path):
     assert nbgrader(folder, "generate_assignment", "training_memory").returncode == 0
     witness = tmp_path / "ran"
     notebook = honest()
-    notebook["cells"].insert(0, {"cell_type": "code", "id": "w", "metadata": {}, "outputs": [], "execution_count": None})
+    notebook["cells"].insert(
+        0, {"cell_type": "code", "id": "w", "metadata": {}, "outputs": [], "execution_count": None}
+    )
     notebook["cells"][0]["source"] = f"open({str(witness)!r}, 'w')"
     (folder / "submitted" / "ann" / "training_memory" / "exercises.ipynb").write_bytes(saved(notebook))
     shadow = tmp_path / "shadow" / "trainmem"

@@ -32,7 +32,9 @@ JSON = st.recursive(
 WORDS = ["cells", "metadata", "nbgrader", "grade_id", "id", "source", "cell_type", "outputs", "worksheets", "content"]
 NOTEBOOKS = st.dictionaries(
     st.sampled_from(WORDS),
-    st.lists(st.dictionaries(st.sampled_from(WORDS), JSON | st.sampled_from([*ANSWERS, "code", "markdown"])), max_size=6)
+    st.lists(
+        st.dictionaries(st.sampled_from(WORDS), JSON | st.sampled_from([*ANSWERS, "code", "markdown"])), max_size=6
+    )
     | JSON,
 )
 
@@ -154,7 +156,9 @@ class Spoilt:
         self.cells.insert(at, {"cell_type": "code", "source": draw(st.sampled_from(sorted(STUBS.values())))})
 
     def add_own(self, at, draw):
-        source = draw(st.sampled_from(["x = 1", "import math", "print(", "%%time\n2", "1/0", "# note", "def g():\n  return"]))
+        source = draw(
+            st.sampled_from(["x = 1", "import math", "print(", "%%time\n2", "1/0", "# note", "def g():\n  return"])
+        )
         self.cells.insert(at, {"cell_type": "code", "metadata": {}, "source": source})
 
     def fill_output(self, at, draw):

@@ -25,8 +25,7 @@ class Contents:
 
     defines: bound to what may be a function. unwritten: functions among these that only raise NotImplementedError.
     binds: bound to anything. uses: global names that its code reads. broken: it is no Python, and the names are those
-    at the beginning of its lines. only_unwritten: it says nothing but unwritten functions. shape: the same for cells
-    that differ in comments and spaces only.
+    at the beginning of its lines. only_unwritten: it says nothing but unwritten functions.
     """
 
     defines: frozenset[str] = frozenset()
@@ -35,7 +34,6 @@ class Contents:
     uses: frozenset[str] = frozenset()
     broken: bool = False
     only_unwritten: bool = False
-    shape: str | None = None
 
     @property
     def writes(self) -> frozenset[str]:
@@ -63,7 +61,6 @@ def _contents(source: str, functions: frozenset[str]) -> Contents:
             warnings.simplefilter("ignore")
             text, tree = parse(source)
             uses = _global_reads(symtable.symtable(text, "<cell>", "exec"))
-            shape = ast.dump(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _by_lines(source)
     names = _Names(functions)
@@ -73,7 +70,7 @@ def _contents(source: str, functions: frozenset[str]) -> Contents:
     unwritten = frozenset(name for name, written in names.functions.items() if not written)
     only = bool(tree.body) and all(isinstance(node, ast.FunctionDef) and node.name in unwritten for node in tree.body)
     defines = frozenset(names.functions)
-    return Contents(defines, unwritten, frozenset(names.bound), uses, False, only, shape)
+    return Contents(defines, unwritten, frozenset(names.bound), uses, False, only)
 
 
 # A class hands in the same checks and prose again and again.

@@ -4,6 +4,7 @@ import copy
 import json
 import logging
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,13 +40,36 @@ class Edition:
     metadata: dict[str, Any]
     recorded: str
 
-    @property
+    @cached_property
     def answers(self) -> frozenset[str]:
+        """The names of the functions that are asked for."""
         return frozenset(answer.name for answer in self.assignment.answers)
+
+    @cached_property
+    def by_text(self) -> dict[str, list[Place]]:
+        """The cells that have a text, by `plain` of it."""
+        found: dict[str, list[Place]] = {}
+        for place in self.places:
+            found.setdefault(plain(place.given), []).append(place)
+        return found
+
+    @cached_property
+    def by_heading(self) -> dict[str, Place]:
+        """The cells of prose by their first lines."""
+        return {plain(place.given).partition("\n")[0]: place for place in self.places if place.kind == "prose"}
 
     def index(self, name: str) -> int:
         """The position of the cell called `name`."""
-        return next(i for i, place in enumerate(self.places) if place.name == name)
+        return self._positions[name]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {place.name: i for i, place in enumerate(self.places)}
+
+
+def plain(text: str) -> str:
+    """Return a cell's text as it compares: without spaces at the ends of lines, and empty lines around it."""
+    return "\n".join(map(str.rstrip, text.strip().splitlines()))
 
 
 def read_edition(source: Path, config: "Config | None" = None) -> Edition:

@@ -82,7 +82,9 @@ def grade_rows(
             yield tuple("" if value is None else value for value in (*row, assignment.max_score))
 
 
-def write_grades(path: Path, gradebook: Gradebook, assignments: Sequence[str] = (), students: Sequence[str] = ()) -> None:
+def write_grades(
+    path: Path, gradebook: Gradebook, assignments: Sequence[str] = (), students: Sequence[str] = ()
+) -> None:
     """Write the grades to `path`, whole or not at all."""
     partial = path.with_name(path.name + ".partial")
     with open(partial, "w", newline="", encoding="utf-8") as file:

@@ -176,7 +176,9 @@ class Record:
             notebook, submission = self._rows(student)
             if timestamp is not None:
                 self._update(SubmittedAssignment, submission, timestamp=timestamp)
-            self._fill(Grade, notebook, {cell: {"auto_score": scores[name]} for name, cell in self._grade_cells.items()})
+            self._fill(
+                Grade, notebook, {cell: {"auto_score": scores[name]} for name, cell in self._grade_cells.items()}
+            )
             comments = {
                 cell: {"auto_comment": NO_ANSWER if name in blank else None}
                 for name, cell in self._comment_cells.items()
@@ -206,9 +208,7 @@ class Record:
                 .where(Grade.notebook_id == notebook)
                 .values(auto_score=None, needs_manual_grade=True)
             )
-            self._db.execute(
-                update(Comment.__table__).where(Comment.notebook_id == notebook).values(auto_comment=None)
-            )
+            self._db.execute(update(Comment.__table__).where(Comment.notebook_id == notebook).values(auto_comment=None))
 
     def standing(self, student: str) -> Standing | None:
         """Return how a student's submission stands, or None where there is none."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmem.grading.definitions import Contents, contents
-from trainmem.grading.edition import Edition, Place
+from trainmem.grading.edition import Edition, Place, plain
 from trainmem.grading.finding import Candidate, candidates
 from trainmem.grading.reading import RawCell, RawNotebook, Refused, read_notebook
 from trainmem.grading.trial import StudentCell
@@ -171,8 +171,8 @@ class _Salvage:
 
     def _recognise(self, cell: _Cell) -> bool:
         """Find the course's cell that a cell is a copy of: by its text, else by its label, else by what it defines."""
-        text = _plain(cell.raw.source)
-        same = [place for place in self.edition.places if _plain(place.given) == text]
+        text = plain(cell.raw.source)
+        same = self.edition.by_text.get(text, [])
         labelled = [place for label in cell.raw.names for place in self.edition.places if place.name == label]
         taken = {id(other.own) for other in self.cells[: cell.number]}
         untaken = [place for place in same if id(place) not in taken]
@@ -187,15 +187,14 @@ class _Salvage:
         return cell.own is not None
 
     def _by_content(self, cell: _Cell, text: str) -> Place | None:
+        if not cell.is_code and (heading := self.edition.by_heading.get(text.partition("\n")[0])):
+            return heading
         for place in self.edition.places:
             if place.kind == "prose":
-                heading = _plain(place.given.partition("\n")[0])
-                if not cell.is_code and text.startswith(heading) and text[len(heading) :][:1] in ("", "\n"):
-                    return place
                 continue
             given = self.given[place.name]
             if place.kind == "answer":
-                if cell.contents.shape and cell.contents.shape == given.shape:
+                if cell.contents.only_unwritten and cell.contents.defines == given.defines:
                     return place
             elif place.name in cell.contents.defines or len(cell.contents.binds & given.binds) > 2:
                 return place
@@ -210,7 +209,7 @@ class _Salvage:
             return True
         if place is None or place.kind == "answer":
             return False
-        if _plain(cell.raw.source) == _plain(place.given):
+        if plain(cell.raw.source) == plain(place.given):
             return True
         if cell.contents.writes & self.names:
             return False
@@ -342,7 +341,7 @@ class _Salvage:
         changed = [
             place.name
             for place in ours
-            if place.name in held and all(_plain(c.raw.source) != _plain(place.given) for c in held[place.name])
+            if place.name in held and all(plain(c.raw.source) != plain(place.given) for c in held[place.name])
         ]
         for what, names in (("were missing", missing), ("had been changed", changed)):
             if names:
@@ -379,10 +378,6 @@ class _Salvage:
 def _may_be_code(cell: RawCell) -> bool:
     # Prose is no Python; a cell of code whose type was changed is.
     return cell.kind == "code" or re.search(r"^(?:def|class) ", cell.source, re.MULTILINE) is not None
-
-
-def _plain(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 def _short(name: str) -> str:
