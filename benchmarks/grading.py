@@ -47,6 +47,9 @@ def environment(**more: str) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ROOT), "PATH": path} | more
 
 
+STOCK = environment(TRAINMEM_GRADING="nbgrader")
+
+
 def run(command: list[str], **options) -> float:
     began = time.perf_counter()
     subprocess.run([sys.executable, "-m", *command], check=True, capture_output=True, **options)
@@ -92,7 +95,7 @@ def compare(folder: Path, count: int, rounds: int) -> None:
         turns = ["stock", "batch"] if part % 2 == 0 else ["batch", "stock"]
         for turn in turns:
             seconds[turn] += stock(course, submitted) if turn == "stock" else batch(submitted, place / "out")
-        run(["nbgrader", "export"], cwd=course, env=environment(TRAINMEM_GRADING="nbgrader"))
+        run(["nbgrader", "export"], cwd=course, env=STOCK)
         if marks(course / "grades.csv") != marks(place / "out" / "grades.csv"):
             raise SystemExit("the marks differ")
     print(f"{count} submissions in {rounds} rounds, equal marks, on {len(os.sched_getaffinity(0))} cores")
@@ -162,7 +165,8 @@ def grow(folder: Path, sizes: list[int]) -> None:
             raise SystemExit(f"exit status {status}")
         print(
             f"  {count:5} submissions  {seconds:6.1f} s  {1e3 * seconds / count:5.0f} ms each  "
-            f"peak memory {watch.peak_bytes / 1e6:.0f} MB, of which the one that records {watch.own_peak_bytes / 1e6:.0f} MB"
+            f"peak memory {watch.peak_bytes / 1e6:.0f} MB, of it the process that records "
+            f"{watch.own_peak_bytes / 1e6:.0f} MB"
         )
         shutil.rmtree(submitted)
 

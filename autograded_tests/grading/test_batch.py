@@ -87,14 +87,12 @@ class Class:
         self.scratch.mkdir()
         self.before = state(self.submitted)
         self.course = state(ROOT / "source") | state(ROOT / "release")
-        self.ended = run(
-            self.submitted,
-            self.out,
-            cwd=self.elsewhere,
-            env=environment(TMPDIR=str(self.scratch), HOME=str(self.scratch)),
-        )
+        self.ended = run(self.submitted, self.out, cwd=self.elsewhere, env=self.environment())
         self.grades = {row["student_id"]: row for row in rows(self.out / "grades.csv")}
         self.checks = rows(self.out / "checks.csv")
+
+    def environment(self):
+        return environment(TMPDIR=str(self.scratch), HOME=str(self.scratch))
 
     @property
     def scores(self):
@@ -306,7 +304,7 @@ def kill_and_run_again(small, out, seconds):
     time.sleep(seconds)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    left = [path for path in out.glob("*.csv")] if out.exists() else []
+    left = list(out.glob("*.csv")) if out.exists() else []
     assert not left or tables(out) == expected
     again = run_here(submitted, out)
     assert again.returncode == 3, again.stderr
@@ -372,10 +370,9 @@ def test_a_resubmission_replaces_the_mark_also_by_none(tmp_path):
         status = run_here(submitted, out).returncode
         own = {row["student_id"]: row["score"] for row in rows(out / "grades.csv")}
         assert own["bea"] == "50.0"
-        shown = (out / "autograded" / "ann").rglob("*.ipynb")
-        grades.append(
-            (status, own["ann"], len(list(shown)), sum(r["student_id"] == "ann" for r in rows(out / "checks.csv")))
-        )
+        shown = len(list((out / "autograded" / "ann").rglob("*.ipynb")))
+        checked = sum(row["student_id"] == "ann" for row in rows(out / "checks.csv"))
+        grades.append((status, own["ann"], shown, checked))
     assert grades == [(0, "4.0", 1, 21), (0, "50.0", 1, 21), (3, "", 0, 0), (0, "0.0", 1, 21)]
 
 

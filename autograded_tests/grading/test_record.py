@@ -55,7 +55,8 @@ def contents(database):
     with sqlite3.connect(database) as connection:
         grades = connection.execute(
             "select student_id, base_cell.name, auto_score, manual_score, needs_manual_grade from grade "
-            "join base_cell on cell_id = base_cell.id join submitted_notebook on grade.notebook_id = submitted_notebook.id "
+            "join base_cell on cell_id = base_cell.id "
+            "join submitted_notebook on grade.notebook_id = submitted_notebook.id "
             "join submitted_assignment on submitted_notebook.assignment_id = submitted_assignment.id order by 1, 2"
         ).fetchall()
         comments = connection.execute("select auto_comment, manual_comment from comment order by cell_id").fetchall()
@@ -263,7 +264,7 @@ def test_the_table_is_csv_whatever_the_ids_are(record, edition, tmp_path):
     assert tuple(header) == COLUMNS
     assert sorted(row[3] for row in rows) == sorted(ids)
     assert all(len(row) == len(COLUMNS) for row in rows)
-    assert damaged.FULL == float(rows[0][9])
+    assert float(rows[0][9]) == damaged.FULL
     write_grades(tmp_path / "some.csv", record.gradebook, students=["Ü"], assignments=["training_memory"])
     assert len((tmp_path / "some.csv").read_text("utf-8").splitlines()) == 2
     write_grades(tmp_path / "some.csv", record.gradebook, assignments=["another"])

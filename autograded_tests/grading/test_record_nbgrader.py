@@ -12,7 +12,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from damaged import DAMAGED, ROOT, STUBS, honest, saved
+from damaged import DAMAGED, ROOT, STUBS, code, honest, saved
 
 KINDS = ("empty_folder", "in_a_zip", "numbered_copy", "all_metadata_lost", "syntax_error_in_one_answer", "untouched")
 COMMANDS = ("generate_assignment", "autograde", "generate_feedback")
@@ -195,10 +195,7 @@ def test_where_ours_cannot_be_imported_nothing_is_run(tmp_path):
     assert nbgrader(folder, "generate_assignment", "training_memory").returncode == 0
     witness = tmp_path / "ran"
     notebook = honest()
-    notebook["cells"].insert(
-        0, {"cell_type": "code", "id": "w", "metadata": {}, "outputs": [], "execution_count": None}
-    )
-    notebook["cells"][0]["source"] = f"open({str(witness)!r}, 'w')"
+    notebook["cells"].insert(0, code(f"open({str(witness)!r}, 'w')"))
     (folder / "submitted" / "ann" / "training_memory" / "exercises.ipynb").write_bytes(saved(notebook))
     shadow = tmp_path / "shadow" / "trainmem"
     shadow.mkdir(parents=True)

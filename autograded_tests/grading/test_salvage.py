@@ -1,4 +1,4 @@
-"""What is taken from a file: the answers and the student's own cells, from whatever state it is in, and nothing else."""
+"""What is taken from a file: the answers and the student's own cells, in any state, and nothing else."""
 
 import json
 
@@ -71,9 +71,8 @@ def test_the_copy_holds_the_course_as_it_is_and_the_answers(edition):
 
 def test_no_hidden_line_is_in_the_copy(edition):
     copy = notebook_json(salvaged(honest(), edition), edition, {}, {})
-    lines = {
-        line.strip() for check in edition.assignment.checks for hidden in check.hidden for line in hidden.split("\n")
-    }
+    parts = [part for check in edition.assignment.checks for part in check.hidden]
+    lines = {line.strip() for part in parts for line in part.split("\n")}
     given = "\n".join(place.given for place in edition.places)
     secret = {line for line in lines if len(line) > 20 and line not in given}
     assert len(secret) > 50
@@ -119,9 +118,8 @@ def test_a_name_used_again_in_a_later_exercise_is_not_the_answer(edition):
 def test_nothing_after_the_answer_replaces_it(edition):
     notebook = honest()
     notebook["cells"].insert(index(notebook, "check_best_k") + 1, code("best_k = best_k(80, 2, 34)"))
-    notebook["cells"].insert(
-        index(notebook, "check_best_k") + 1, code("def best_k(L, c, A):\n    raise NotImplementedError")
-    )
+    stub = "def best_k(L, c, A):\n    raise NotImplementedError"
+    notebook["cells"].insert(index(notebook, "check_best_k") + 1, code(stub))
     code_cells = salvaged(notebook, edition).code
     own = [cell for cell in code_cells if cell.exercise == 4 and "best_k" in cell.source and cell.answer is None]
     answer = next(cell for cell in code_cells if cell.answer == "best_k")

@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--sandbox",
         choices=("bubblewrap", "none"),
-        help='what to run the students\' code in, where it is not what nbgrader_config.py says; "none" is for a machine '
+        help="what to run the students' code in, where it is not what nbgrader_config.py says; none is for a machine "
         "made for one submission only, or for submissions of your own",
     )
     chosen = parser.parse_args(arguments)

@@ -8,14 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from trainmem.grading.inside.cells import _OTHER_LANGUAGES as OTHER_LANGUAGES
 from trainmem.grading.inside.cells import parse
 
 _MAX_PARSED_CHARACTERS = 200_000
 _MAX_REMEMBERED_CHARACTERS = 20_000
-_NOT_PYTHON = frozenset(
-    "bash cmd html HTML javascript js latex markdown perl pypy python2 ruby script sh svg SVG sx system "
-    "writefile file !".split()
-)
+_NOT_RUN = ("writefile", "file")
 _DEFINITION_LINE = re.compile(r"^(?:async +)?(?:def|class) +(\w+)|^(\w+) *=(?!=)", re.MULTILINE)
 
 
@@ -53,7 +51,9 @@ def contents(source: str, functions: frozenset[str] = frozenset()) -> Contents:
 def _contents(source: str, functions: frozenset[str]) -> Contents:
     magic = re.match(r"\s*%%(\S*).*\n?", source)
     if magic:
-        return Contents() if magic[1] in _NOT_PYTHON else _contents(source[magic.end() :], functions)
+        if magic[1] in _NOT_RUN or OTHER_LANGUAGES.fullmatch(magic[1]):
+            return Contents()
+        return _contents(source[magic.end() :], functions)
     if len(source) > _MAX_PARSED_CHARACTERS:
         return _by_lines(source)
     try:

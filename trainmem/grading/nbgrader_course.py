@@ -66,7 +66,7 @@ class _OfTheCourse:
         return NbGraderException(sentence)
 
     def _folders(self: Any) -> dict[str, Path]:
-        """Return the folders that the command is about, by student; whatever they hold, and whatever they are called."""
+        """Return the folders that the command is about, by student, whatever they hold."""
         directory = self.coursedir
         anybody = Path(directory.format_path(self._input_directory, "x", directory.assignment_id))
         if anybody.parent.name != "x":

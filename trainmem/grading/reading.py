@@ -15,7 +15,7 @@ _BLANK = "\0 \t\r\n\ufeff"
 Kind = Literal["code", "markdown", "raw"]
 
 
-class Refused(Exception):  # noqa: N818 - no error of ours: a file that cannot be graded
+class Refused(Exception):
     """A submission cannot be graded. The message is one sentence without its end: which file, and why."""
 
 
@@ -83,12 +83,12 @@ def _decoded(data: bytes, file: str, repairs: list[str]) -> str:
         (b"{\0", "utf-16-le", "UTF-16"),
         (b"\0{", "utf-16-be", "UTF-16"),
     )
-    for mark, encoding, called in marks:
+    encoding = "utf-8"
+    for mark, name, called in marks:
         if data.startswith(mark):
             repairs.append(f"The file was saved as {called}.")
+            encoding = name
             break
-    else:
-        encoding = "utf-8"
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:

@@ -52,7 +52,7 @@ class Salvaged:
 
 
 def salvage(place: Path, edition: Edition) -> Salvaged:
-    """Return what the file, archive or folder at `place` hands in. Raises Refused with the sentence that says why not."""
+    """Return what the file, archive or folder at `place` hands in. Raises Refused with the reason why not."""
     notes: list[str] = []
     found = candidates(place, notes)
     readable: list[tuple[Candidate, Salvaged]] = []
@@ -100,7 +100,7 @@ def _listed(names: Iterable[str], last: str = ", ") -> str:
 
 @dataclass(eq=False)
 class _Cell:
-    """A cell of the student's. `own`: the course's cell that it is a copy of; `region`: the one that it stands after."""
+    """A cell of the student's. own: the course's cell that it is a copy of. region: the place that it stands at."""
 
     number: int
     raw: RawCell
@@ -295,7 +295,8 @@ class _Salvage:
 
     def _labels(self, ordered: list[_Cell], counting: dict[str, _Cell]) -> dict[int, str]:
         """Return which answer's place each cell takes, by its number: what counts, else what bears the label, else
-        what stands there."""
+        what stands there.
+        """
         labels: dict[int, str] = {}
         for name in self._ordered_names():
             slot = self.edition.index(name)

@@ -105,9 +105,8 @@ def main() -> None:
                 connection.send(unavailable)
                 return
             except Exception as error:  # a fault of ours must cost one submission at most
-                connection.send(
-                    Ungraded(job.student, f"the grader failed on it: {type(error).__name__}: {error}"[:500])
-                )
+                reason = f"the grader failed on it: {type(error).__name__}: {error}"
+                connection.send(Ungraded(job.student, readable(reason)[:500]))
                 raise
     except EOFError:
         pass
