@@ -6,13 +6,11 @@ from dataclasses import replace
 import pytest
 
 from autograded_tests.grading.conftest import SALT, SHORT, marks
+from autograded_tests.notebooks import FUNCTIONS
 from trainmem.grading.assignment import Assignment
 from trainmem.grading.checks import Grader
 from trainmem.grading.sandbox import Channel
 from trainmem.grading.trial import StudentCell
-
-ANSWERS = ("params_per_layer", "model_params", "model_state_bytes", "gpus_for_states", "activation_bytes")
-ANSWERS += ("memory_timeline", "best_k", "peak_bytes", "cheapest_fix")
 
 
 def test_right_answers_get_full_marks_and_nothing_to_read(grader, right_cells, marks_without):
@@ -35,7 +33,7 @@ def test_an_empty_submission_gets_nothing_and_is_told_what_is_not_written(grader
             assert result.message == f"{check.target}: not written yet"
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("answer", FUNCTIONS)
 @pytest.mark.parametrize(
     "wrong",
     ["return 1", "raise KeyError('h')", "return None", "import os; os._exit(1)", "while True: pass", "return -(", None],
@@ -227,7 +225,7 @@ def test_a_timed_cell_defines_its_answer(grader, changed, right_cells, marks_wit
 
 
 def test_a_cell_that_raises_does_not_stop_the_next(grader, changed, marks_without):
-    cells = changed(before={name: ["1 / 0", "def broken(:", "raise SystemExit", "no_such_name"] for name in ANSWERS})
+    cells = changed(before={name: ["1 / 0", "def broken(:", "raise SystemExit", "no_such_name"] for name in FUNCTIONS})
     grade = grader.grade(cells)
     assert marks(grade) == marks_without()
     assert any("ZeroDivisionError" in note for note in grade.notes)
@@ -288,7 +286,7 @@ def test_grading_twice_agrees_and_another_salt_draws_other_cases(assignment, ref
     names = [[name for name, *_ in calls] for calls in asked]
     assert names[0] != names[2]
     first = list(dict.fromkeys(names[0]))
-    assert first != list(ANSWERS)
+    assert first != list(FUNCTIONS)
 
 
 def test_only_a_check_s_own_words_and_the_exception_s_type_are_told(references, changed, assignment):
@@ -297,11 +295,23 @@ def test_only_a_check_s_own_words_and_the_exception_s_type_are_told(references, 
     unasked = "\nclass Unasked:\n    __init__ = gives = is_refused = lambda self, *a, **k: None\nask = Unasked\n"
     hidden_only = Assignment(assignment.helpers + unasked, assignment.exercises)
     with Grader(hidden_only, references, SALT, limits=SHORT) as grader:
-        grade = grader.grade(changed({name: source.format(name=name) for name in ANSWERS}))
+        grade = grader.grade(changed({name: source.format(name=name) for name in FUNCTIONS}))
     assert grade.score == 0
     for result in grade.results:
         assert "SPY" not in result.message
         assert "in a case that is not shown it raised KeyError" in result.message
+
+
+def test_of_a_check_that_breaks_off_only_the_kind_of_exception_is_told(references, changed, assignment):
+    def unguarded(check):
+        return replace(check, source=f"def {check.name}():\n    {check.target}(1, 2, 3)\n{check.name}()\n")
+
+    exercises = [replace(e, checks=tuple(map(unguarded, e.checks))) for e in assignment.exercises]
+    source = "def {name}(*a, **k):\n    raise KeyError('SPY ' + repr(a))"
+    with Grader(Assignment(assignment.helpers, tuple(exercises)), references, SALT, limits=SHORT) as grader:
+        grade = grader.grade(changed({name: source.format(name=name) for name in FUNCTIONS}))
+    assert {result.message for result in grade.results} == {"the check could not be finished: KeyError"}
+    assert grade.score == 0
 
 
 def test_a_visible_check_shows_the_student_s_own_line(grader, changed):
@@ -327,7 +337,7 @@ def test_a_right_answer_in_other_words_may_carry_a_remark(grader, changed, right
 def test_random_choices_of_wrong_answers_cost_exactly_themselves(grader, changed, marks_without):
     rng = random.Random(3)
     for _ in range(4):
-        lost = rng.sample(ANSWERS, rng.randint(2, 5))
+        lost = rng.sample(FUNCTIONS, rng.randint(2, 5))
         cells = changed({name: f"def {name}(*a, **k): return 1" for name in lost})
         assert marks(grader.grade(cells)) == marks_without(*lost)
 

@@ -17,9 +17,9 @@ from trainmem.grading.sandbox import Channel
 LIMITS = Limits(
     cell_seconds=1.0,
     call_seconds=0.4,
-    patience_seconds=3.0,
-    least_seconds=0.1,
-    total_seconds=12.0,
+    patience_seconds=4.0,
+    least_seconds=0.3,
+    total_seconds=9.0,
     resident_bytes=512 << 20,
     memory_bytes=2 << 30,
     scratch_bytes=16 << 20,

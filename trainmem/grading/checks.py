@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 from trainmem.grading.assignment import Assignment, Check
 from trainmem.grading.limits import Limits
 from trainmem.grading.references import References
-from trainmem.grading.sandbox import Kind, Sandbox
+from trainmem.grading.sandbox import Kind, Sandbox, WarmProcessLost
 from trainmem.grading.trial import Patience, Stopped, StudentCell, Trial, plan, proxy
 
 Outcome = Literal["passed", "failed", "lost"]
@@ -107,8 +107,14 @@ class Grader:
     def grade(self, cells: Sequence[StudentCell]) -> Grade:
         """The submission's results, whatever it does.
 
-        Raises SandboxUnavailable where no student's code can be run at all.
+        Raises SandboxUnavailable where no student's code can be run, or where the warm process was lost twice under it.
         """
+        try:
+            return self._grade(cells)
+        except WarmProcessLost:
+            return self._grade(cells)
+
+    def _grade(self, cells: Sequence[StudentCell]) -> Grade:
         notes: list[str] = []
         patience = Patience(self._sandbox.limits)
         names = [answer.name for answer in self._assignment.answers]
@@ -160,6 +166,7 @@ class _Bench:
     def __init__(self, helpers: CodeType, names: Sequence[str], trial: Trial, seed: str) -> None:
         self._trial = trial
         self._stopped: str | None = None
+        self._broken: Exception | None = None
         self.unwritten: str | None = None
         self._namespace: dict[str, Any] = {"__name__": "checks"}
         exec(helpers, self._namespace)
@@ -173,13 +180,17 @@ class _Bench:
         if self._stopped is not None:
             raise Stopped(self._stopped)
         try:
-            return self._trial.call(name, arguments, keywords)
+            reply = self._trial.call(name, arguments, keywords)
         except Stopped as stopped:
             self._stopped = str(stopped)
             raise
-        except NotImplementedError as error:
-            self.unwritten = getattr(error, "function", None)
-            raise
+        except Exception as error:
+            # Ours, not the student's, so no check may take it for an answer.
+            self._broken, self._stopped = error, "the grader failed"
+            raise Stopped(self._stopped) from error
+        if isinstance(reply.error, NotImplementedError):
+            self.unwritten = getattr(reply.error, "function", None)
+        return reply.result()
 
     def run(self, check: Check, code: CodeType) -> CheckResult:
         """Run one check's cell to its end."""
@@ -197,6 +208,8 @@ class _Bench:
             message = f"the check could not be finished: {type(error).__name__}"
         else:
             score, outcome, message = check.points, "passed", "\n".join(self._remarks)[:_MAX_MESSAGE]
+        if self._broken is not None:
+            raise self._broken
         if self._stopped is not None:
             score, outcome, message = 0.0, "lost", self._stopped
         return CheckResult(check.name, check.exercise, score, check.points, message, outcome)

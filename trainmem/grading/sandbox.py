@@ -55,6 +55,10 @@ class SandboxUnavailable(RuntimeError):
     """A sandbox cannot be had on this machine; the message says in one sentence what to install or switch on."""
 
 
+class WarmProcessLost(SandboxUnavailable):
+    """The warm process was ended from outside while a submission was in it: not the submission's fault."""
+
+
 class Lost(Exception):
     """A submission's process has died, hung, or written what it was not asked for. The message says which."""
 
@@ -81,6 +85,15 @@ def _package_folders() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(path.resolve() for path in found if path.is_dir()))
 
 
+def _exists(user: int) -> bool:
+    """Whether root can become this user. In a container's user namespace there may be none but root, who is no root."""
+    for line in Path("/proc/self/uid_map").read_text().splitlines():
+        first, _, count = map(int, line.split())
+        if first <= user < first + count:
+            return True
+    return False
+
+
 def _course_folders() -> list[Path]:
     """The repository that this module lies in, where it was not installed among other packages."""
     folder = Path(__file__).resolve().parents[2]
@@ -105,7 +118,10 @@ def bubblewrap_command(hidden: Sequence[Path] = ()) -> list[str]:
         )
     command = [program, "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     if os.getuid() == 0:
-        command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        # To become nobody; or, where there is no nobody, to give root another name in a submission's namespace.
+        command += ["--cap-drop", "ALL"]
+        for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_SETFCAP"):
+            command += ["--cap-add", capability]
     else:
         command += ["--unshare-user"]
     command += ["--die-with-parent", "--new-session", "--ro-bind", "/usr", "/usr"]
@@ -126,7 +142,9 @@ def bubblewrap_command(hidden: Sequence[Path] = ()) -> list[str]:
     base = Path(sys.base_prefix).resolve()
     shown = [base / "bin", base / "lib", *_package_folders()]
     for path in shown:
-        if path.is_dir() and not any(path.is_relative_to(root) for root in seen):
+        # What lies in a folder that has just been emptied is shown again.
+        there = any(path.is_relative_to(root) for root in seen) and not any(map(path.is_relative_to, covered))
+        if path.is_dir() and not there:
             # Made by the way, these would be closed to everybody but their owner.
             for parent in reversed(path.parents[:-1]):
                 command += ["--dir", str(parent)]
@@ -255,7 +273,7 @@ class Sandbox:
             "site": [str(path) for path in _package_folders()],
             "control": theirs.fileno(),
             "isolated": isolated,
-            "user": _NOBODY if isolated and os.getuid() == 0 else None,
+            "user": _NOBODY if isolated and os.getuid() == 0 and _exists(_NOBODY) else None,
             "preload": _PRELOAD,
             "cpu": self._cpu,
         }
@@ -279,7 +297,7 @@ class Sandbox:
             self._hear(_START_SECONDS)
             self._tell(self._prepare)
             # A trial shows at once, and in one sentence, that forks cannot be isolated here.
-            self.spawn()
+            self.spawn(starting=True)
             self.stop()
         except (OSError, EOFError, wire.Malformed) as error:
             said = self._end()
@@ -307,14 +325,23 @@ class Sandbox:
             self._control.sendall(frame[sent:])
         return self._hear(_ANSWER_SECONDS)
 
-    def spawn(self) -> Channel:
+    def spawn(self, *, starting: bool = False) -> Channel:
         """Fork for a submission; its channel. Raises SandboxUnavailable where its namespaces cannot be made."""
-        self.start()
+        if not starting:
+            self.start()
         if self._channel is not None:
             self.stop()
         ours, theirs = socket.socketpair()
         with theirs:
-            reply = self._tell({"do": "spawn", "limits": self.limits.inside()}, theirs.fileno())
+            request = {"do": "spawn", "limits": self.limits.inside()}
+            try:
+                reply = self._tell(request, theirs.fileno())
+            except (OSError, EOFError, wire.Malformed):
+                if starting:
+                    raise
+                self._end()
+                self.start()
+                reply = self._tell(request, theirs.fileno())
         if reply["failure"]:
             ours.close()
             raise _unavailable(reply["failure"])
@@ -323,6 +350,8 @@ class Sandbox:
 
     def stop(self, *, ending: bool = False) -> str | None:
         """Kill the submission's processes and scratch; ``"memory"`` where that had ended it, or ``"signal n"``.
+
+        Raises WarmProcessLost where there is no warm process any more; the next `spawn` starts another.
 
         `ending`: its end of the channel is closed already, so its own end is worth a moment's waiting.
         """
@@ -335,7 +364,9 @@ class Sandbox:
         except (OSError, EOFError, wire.Malformed):
             # Killing the warm process ends its PID namespace, and all submissions in it; the next spawn starts anew.
             self._end()
-            return None
+            raise WarmProcessLost(
+                "the process that runs students' code was ended from outside; is there memory enough?"
+            ) from None
         if reply["cause"]:
             return str(reply["cause"])
         status = reply["status"]

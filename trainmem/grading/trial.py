@@ -24,6 +24,20 @@ class StudentCell:
     answer: str | None = None
 
 
+@dataclass(frozen=True)
+class Reply:
+    """What came of a call: plain data, or the student's exception."""
+
+    value: Any = None
+    error: Exception | None = None
+
+    def result(self) -> Any:
+        """Return the value, or raise the exception."""
+        if self.error is not None:
+            _raise_as_there(self.error)
+        return self.value
+
+
 class Stopped(BaseException):
     """The sandbox was lost during a call. No Exception: a check's own handlers are not to see it."""
 
@@ -117,9 +131,16 @@ class Trial:
             self._sandbox.stop()
             self._channel = None
 
-    def call(self, name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        """The plain value of the student's function, or its exception. Raises Stopped where the sandbox is lost."""
+    def call(self, name: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> Reply:
+        """What the student's function gives. Raises Stopped where the sandbox is lost."""
         self._start()
+        assert self._channel is not None
+        try:
+            self._channel.expect_silence()
+        except Lost as lost:
+            # An earlier call's doing; this one gets a sandbox that nothing has happened in.
+            self._lose("an earlier call", lost)
+            self._start()
         message = {"do": "call", "name": name}
         message |= {"arguments": wire.encode(list(arguments)), "keywords": wire.encode(keywords)}
         try:
@@ -127,9 +148,7 @@ class Trial:
             reply = self._request(message, counted, self._sandbox.limits.call_seconds)
         except Lost as lost:
             raise Stopped(self._lose(name, lost)) from None
-        if "error" in reply:
-            _raise_as_there(reply["error"])
-        return reply["value"]
+        return reply
 
     def _start(self) -> None:
         """Run the cells in a new sandbox unless one is there."""
@@ -155,8 +174,8 @@ class Trial:
                     self._left_out.add(place)
                     self.close()
                     break
-                if "error" in reply:
-                    self._note(f"{step.label} raised {type(reply['error']).__name__}")
+                if reply.error is not None:
+                    self._note(f"{step.label} raised {type(reply.error).__name__}")
 
     def _lose(self, what: str, lost: Lost) -> str:
         """Give the sandbox up; a sentence on what happened."""
@@ -178,8 +197,8 @@ class Trial:
             self._told.add(text)
             self._notes.append(text)
 
-    def _request(self, message: dict[str, Any], what: str, full: float) -> dict[str, Any]:
-        """Ask and wait: ``{"value": plain data}`` or ``{"error": exception}``. Raises Lost."""
+    def _request(self, message: dict[str, Any], what: str, full: float) -> Reply:
+        """Ask and wait. Raises Lost."""
         channel = self._channel
         assert channel is not None
         channel.expect_silence()
@@ -198,8 +217,8 @@ class Trial:
                 if reply.get("id") != number or set(reply) not in ({"id", "value"}, {"id", "error"}):
                     raise Lost("it wrote to the grader unasked")
                 if "error" in reply:
-                    return {"error": wire.decode_error(reply["error"])}
-                return {"value": wire.decode(reply["value"])}
+                    return Reply(error=wire.decode_error(reply["error"]))
+                return Reply(wire.decode(reply["value"]))
         except wire.Malformed as error:
             raise Lost(f"it wrote to the grader what no answer is ({error})") from None
         except Lost as lost:

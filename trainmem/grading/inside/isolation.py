@@ -15,7 +15,7 @@ _NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID = 0x00020000, 0x04000000, 0x08000000
 _ANY_NAMESPACE = 0x7E020000
 _NOSUID, _NODEV, _NOEXEC, _RDONLY, _REC, _PRIVATE = 2, 4, 8, 1, 16384, 1 << 18
 _SET_DUMPABLE, _SET_SECCOMP, _SET_SUBREAPER, _SET_NO_NEW_PRIVS, _SET_PDEATHSIG = 4, 22, 36, 38, 1
-_EPERM, _ENOSYS, _SIGKILL = 1, 38, 9
+_EPERM, _ENOSYS, _SIGKILL, _NOBODY = 1, 38, 9, 65534
 
 # Not in the way of any answer; each is a way to memory that no limit counts, to other processes, or to a wider kernel.
 # (name: x86_64, aarch64)
@@ -123,7 +123,11 @@ def new_namespaces(scratch: str, scratch_bytes: int) -> None:
     # The maps below belong to root as long as the memory is hidden.
     _prctl(_SET_DUMPABLE, 1)
     _checked(_libc.unshare(_NEWUSER | _NEWNS | _NEWIPC | _NEWUTS | _NEWPID), "unshare")
-    for name, line in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+    for name, line in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user or _NOBODY} {user} 1"),
+        ("gid_map", f"{group or _NOBODY} {group} 1"),
+    ):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(line)
     _checked(_libc.mount(None, b"/", None, _REC | _PRIVATE, None), "mount /")

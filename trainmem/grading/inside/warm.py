@@ -181,39 +181,41 @@ class Submission:
     def watch(self, base_pages: int) -> None:
         """Kill the submission where its processes hold more memory together than one may."""
         held = 0
-        for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) not in (1, os.getpid(), self.keeper):
-                with contextlib.suppress(OSError, ValueError):
-                    held += max(0, _resident_pages(name) - base_pages)
+        for process in _descendants() - {self.keeper}:
+            with contextlib.suppress(OSError, ValueError):
+                held += max(0, _resident_pages(process) - base_pages)
         if held * os.sysconf("SC_PAGE_SIZE") > self.limits["resident_bytes"] and self.leader:
             self.cause = "memory"
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.leader, signal.SIGKILL)
 
 
-def _resident_pages(process: str) -> int:
+def _resident_pages(process: int | str) -> int:
     with open(f"/proc/{process}/statm") as file:
         return int(file.read().split()[1])
 
 
+def _descendants() -> set[int]:
+    """Every process that we started, and those that they did; Linux hands us the orphans among them."""
+    parents: dict[int, int] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as file:
+            parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+    found = {os.getpid()}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {os.getpid()}
+
+
 def _end_descendants() -> None:
-    """Without namespaces: kill what the submission started and left behind (Linux hands it to us)."""
-    if not sys.platform.startswith("linux"):
-        return
-    while True:
-        children = set()
-        for name in os.listdir("/proc"):
-            if name.isdigit():
-                with contextlib.suppress(OSError):
-                    stat = open(f"/proc/{name}/stat").read()  # noqa: SIM115
-                    if int(stat.rpartition(")")[2].split()[1]) == os.getpid():
-                        children.add(int(name))
-        if not children:
-            return
-        for child in children:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
+    """Without namespaces: kill what the submission started and left behind."""
+    while sys.platform.startswith("linux") and (left := _descendants()):
+        for process in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 def main() -> None:
