@@ -14,13 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from autograded_tests.notebooks import RELEASE, ROOT, reference_answers
+from trainmem.course.cells import without_marks
+
 FULL = 50.0
 Notebook = dict
 Handed = Notebook | bytes | dict[str, bytes]
 
-_SOURCE = json.loads((ROOT / "source" / "training_memory" / "exercises.ipynb").read_text("utf-8"))
-_RELEASE = json.loads((ROOT / "release" / "training_memory" / "exercises.ipynb").read_text("utf-8"))
+_RELEASE = json.loads(RELEASE.read_text("utf-8"))
 WRONG = "def params_per_layer(h, mlp_ratio=4, n_kv_ratio=1, style='gpt'):\n    return 12 * h**2\n"
 
 
@@ -28,13 +29,7 @@ def text(cell):
     return cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
 
 
-def _without_marks(source):
-    return "\n".join(line for line in source.split("\n") if "### BEGIN" not in line and "### END" not in line)
-
-
-ANSWERS = {
-    cell["id"]: _without_marks(text(cell)) for cell in _SOURCE["cells"] if cell["metadata"]["nbgrader"]["solution"]
-}
+ANSWERS = {name: without_marks(source) for name, source in reference_answers().items()}
 STUBS = {cell["id"]: text(cell) for cell in _RELEASE["cells"] if cell["id"] in ANSWERS}
 
 

@@ -14,10 +14,11 @@ import sys
 import time
 from pathlib import Path
 
-import damaged
 import pytest
-from damaged import ANSWERS, DAMAGED, FULL, ROOT, STUBS, cell_of, honest, saved
 
+from autograded_tests.grading import damaged
+from autograded_tests.grading.damaged import ANSWERS, DAMAGED, FULL, STUBS, cell_of, honest, saved
+from autograded_tests.notebooks import ROOT
 from trainmem.grading.__main__ import main
 from trainmem.grading.batch import not_a_formula
 

@@ -5,12 +5,12 @@ import sqlite3
 import stat
 from datetime import datetime
 
-import damaged
 import pytest
-from damaged import ROOT
 from nbgrader.api import Gradebook, MissingEntry
 from traitlets.config import Config
 
+from autograded_tests.grading import damaged
+from autograded_tests.notebooks import ROOT
 from trainmem.course.editions import course_config
 from trainmem.grading.edition import read_edition
 from trainmem.grading.export import COLUMNS, grade_rows, write_grades

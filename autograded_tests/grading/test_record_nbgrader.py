@@ -12,7 +12,9 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from damaged import DAMAGED, ROOT, STUBS, code, honest, saved
+
+from autograded_tests.grading.damaged import DAMAGED, STUBS, code, honest, saved
+from autograded_tests.notebooks import ROOT
 
 KINDS = ("empty_folder", "in_a_zip", "numbered_copy", "all_metadata_lost", "syntax_error_in_one_answer", "untouched")
 COMMANDS = ("generate_assignment", "autograde", "generate_feedback")

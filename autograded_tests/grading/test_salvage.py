@@ -2,10 +2,11 @@
 
 import json
 
-import damaged
 import pytest
-from damaged import ANSWERS, DAMAGED, ROOT, STUBS, cell_of, code, honest, index, saved
 
+from autograded_tests.grading import damaged
+from autograded_tests.grading.damaged import ANSWERS, DAMAGED, STUBS, cell_of, code, honest, index, saved
+from autograded_tests.notebooks import ROOT
 from trainmem.course.editions import course_config
 from trainmem.grading.definitions import contents
 from trainmem.grading.edition import read_edition

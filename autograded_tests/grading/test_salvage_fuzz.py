@@ -4,10 +4,11 @@ import copy
 import json
 
 import pytest
-from damaged import ANSWERS, ROOT, STUBS, honest, saved
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from autograded_tests.grading.damaged import ANSWERS, STUBS, honest, saved
+from autograded_tests.notebooks import ROOT
 from trainmem.course.editions import course_config
 from trainmem.grading.checks import Grader
 from trainmem.grading.edition import read_edition
