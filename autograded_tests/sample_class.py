@@ -61,9 +61,7 @@ def with_helper_cells(notebook: nbformat.NotebookNode) -> None:
     again = "\n".join([first, "    return kept_by_one_layer(s, b, h, a, mode)"])
     notebook.cells.insert(notebook.cells.index(answer), helper)
     answer.source = again
-    notebook.cells.append(
-        nbformat.v4.new_code_cell("print(cheapest_fix(10**9, 2, 64, 1, 64, 1, 99, 8e9))", id="my-trial")
-    )
+    notebook.cells.append(nbformat.v4.new_code_cell("print(cheapest_fix(10**9, 2, 64, 1, 64, 1, 99, 8e9))", id="my-trial"))
 
 
 CLASS = {
@@ -112,9 +110,7 @@ def write_class(folder: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m autograded_tests.sample_class", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m autograded_tests.sample_class", description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     write_class(folder)
