@@ -174,17 +174,18 @@ def grow(folder: Path, sizes: list[int]) -> None:
 def stages(folder: Path, count: int) -> None:
     """Milliseconds of each stage, one after the other in this process."""
     sys.path.insert(0, str(ROOT))
-    from trainmem.course.editions import ASSIGNMENT, course_config
+    from trainmem.course.editions import course_config
     from trainmem.grading.checks import Grader
-    from trainmem.grading.edition import read_edition
+    from trainmem.grading.edition import ASSIGNMENT, course_stub, read_edition
     from trainmem.grading.outcome import Job
     from trainmem.grading.publish import page_of, submitted_at, write_autograded, write_whole
-    from trainmem.grading.record import Record, gradebook_url, private_salt
+    from trainmem.grading.record import Record, gradebook_url
+    from trainmem.grading.salt import private_salt
     from trainmem.grading.salvage import salvage
     from trainmem.grading.worker import grade, right_functions
 
     config = course_config()
-    edition = read_edition(ROOT / "source" / NOTEBOOK, config)
+    edition = read_edition(ROOT / "source" / NOTEBOOK, course_stub(config))
     submitted = hand_in(folder / "stages", count)
     database = folder / "gradebook.db"
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,17 +12,18 @@ from traitlets.config import Config
 from autograded_tests.grading import damaged
 from autograded_tests.notebooks import ROOT
 from trainmem.course.editions import course_config
-from trainmem.grading.edition import read_edition
+from trainmem.grading.edition import course_stub, read_edition
 from trainmem.grading.export import COLUMNS, grade_rows, write_grades
 from trainmem.grading.publish import submitted_at
-from trainmem.grading.record import Record, gradebook_url, private_salt
+from trainmem.grading.record import Record, gradebook_url
+from trainmem.grading.salt import private_salt
 
 NAMES = ("training_memory", "exercises", "trainmem")
 
 
 @pytest.fixture(scope="module")
 def edition():
-    return read_edition(ROOT / "source" / "training_memory" / "exercises.ipynb", course_config())
+    return read_edition(ROOT / "source" / "training_memory" / "exercises.ipynb", course_stub(course_config()))
 
 
 @pytest.fixture(scope="module")

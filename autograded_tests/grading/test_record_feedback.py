@@ -9,7 +9,7 @@ import pytest
 from autograded_tests.notebooks import SOURCE
 from trainmem.course.editions import course_config
 from trainmem.grading.checks import CheckResult
-from trainmem.grading.edition import read_edition
+from trainmem.grading.edition import course_stub, read_edition
 from trainmem.grading.feedback import MAX_MESSAGE_CHARACTERS, MAX_SENTENCES, ungraded_page
 from trainmem.grading.outcome import Graded, readable
 from trainmem.grading.publish import page_of
@@ -21,7 +21,7 @@ VOID = {"meta", "br", "img", "link", "input", "hr"}
 
 @pytest.fixture(scope="module")
 def edition():
-    return read_edition(SOURCE, course_config())
+    return read_edition(SOURCE, course_stub(course_config()))
 
 
 def graded(edition, message="", student="ann", **lists):

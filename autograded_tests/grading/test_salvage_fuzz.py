@@ -11,13 +11,13 @@ from autograded_tests.grading.damaged import ANSWERS, STUBS, honest, saved
 from autograded_tests.notebooks import ROOT
 from trainmem.course.editions import course_config
 from trainmem.grading.checks import Grader
-from trainmem.grading.edition import read_edition
+from trainmem.grading.edition import course_stub, read_edition
 from trainmem.grading.reading import Refused, read_notebook
 from trainmem.grading.salvage import notebook_json, salvage_cells
 from trainmem.grading.worker import right_functions
 
 GOOD = honest()
-EDITION = read_edition(ROOT / "source" / "training_memory" / "exercises.ipynb", course_config())
+EDITION = read_edition(ROOT / "source" / "training_memory" / "exercises.ipynb", course_stub(course_config()))
 NUMBER = len(GOOD["cells"])
 ORDINARY = {
     "derandomize": True,

@@ -9,34 +9,32 @@ import csv
 import fcntl
 import io
 import os
+import queue
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
-from trainmem.course.editions import ASSIGNMENT, NOTEBOOK, ROOT, course_config
-from trainmem.grading.edition import Edition, read_edition
-from trainmem.grading.export import write_grades
+from traitlets.config import PyFileConfigLoader
+
+from trainmem.grading.edition import ASSIGNMENT, NOTEBOOK, Edition, course_stub, read_edition
 from trainmem.grading.finding import shown_name
 from trainmem.grading.limits import Limits
 from trainmem.grading.outcome import Graded, Job, Outcome, Ungraded
 from trainmem.grading.pool import Workers
-from trainmem.grading.publish import (
-    page_of,
-    refusal,
-    remove_autograded,
-    submitted_at,
-    write_autograded,
-    write_whole,
-)
-from trainmem.grading.record import Record, gradebook_url, private_salt
+from trainmem.grading.salt import private_salt
 from trainmem.grading.sandbox import Kind, SandboxUnavailable
 from trainmem.grading.worker import Setup
 
+if TYPE_CHECKING:  # nbgrader takes seconds to load: it is loaded while the workers start
+    from trainmem.grading.record import Record
+
+ROOT = Path(__file__).resolve().parents[2]
 CHECK_COLUMNS = ("student_id", "exercise", "check", "score", "max_score", "message")
 NOT_ALL_GRADED = 3
 
@@ -62,30 +60,61 @@ def grade_class(
     """
     jobs, ended = class_jobs(submitted, out)
     out.mkdir(parents=True, exist_ok=True)
-    config = course_config()
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
     sandbox = sandbox or config.Autograde.get("sandbox", "bubblewrap")
     with _alone(out):
-        edition = read_edition(root / "source" / ASSIGNMENT / f"{NOTEBOOK}.ipynb", config)
+        edition = read_edition(root / "source" / ASSIGNMENT / f"{NOTEBOOK}.ipynb", course_stub(config))
         database = out / "gradebook.db"
         hidden = (root, out.resolve(), submitted.resolve())
         setup = Setup(edition, private_salt(database), sandbox, limits or Limits(), hidden)
         count = min(workers or len(os.sched_getaffinity(0)), max(1, len(jobs)))
         course = config.CourseDirectory.get("course_id", "")
-        with (
-            Workers(setup, count) as pool,
-            Record(gradebook_url(database), edition, ASSIGNMENT, NOTEBOOK, course, config) as record,
-        ):
-            results = _Results(out, edition, record, {job.student: job.place for job in jobs})
-            meter = _Progress(len(jobs), progress or sys.stderr)
-            for outcome in ended:
-                results.add(outcome)
-            for outcome in pool.grade(jobs):
-                results.add(outcome)
-                meter.step()
-            meter.end()
-            results.write_tables()
+        with Workers(setup, count) as pool:
+            outcomes = _ahead(pool.grade(jobs))
+            from trainmem.grading.record import Record, gradebook_url
+
+            with Record(gradebook_url(database), edition, ASSIGNMENT, NOTEBOOK, course, config) as record:
+                results = _Results(out, edition, record, {job.student: job.place for job in jobs})
+                meter = _Progress(len(jobs), progress or sys.stderr)
+                for outcome in ended:
+                    results.add(outcome)
+                for outcome in outcomes:
+                    results.add(outcome)
+                    meter.step()
+                meter.end()
+                results.write_tables()
         results.print(table or sys.stdout)
     return NOT_ALL_GRADED if results.ungraded else 0
+
+
+_Item = TypeVar("_Item")
+
+
+def _ahead(items: Iterator[_Item], most: int = 100) -> Iterator[_Item]:
+    """Return an iterator over `items`, which a thread takes at once, so that nobody waits who makes them; `most` of
+    them wait here. What they raise is raised where they would have come.
+    """
+    waiting: queue.Queue[tuple[_Item | None, BaseException | None]] = queue.Queue(most)
+
+    def take() -> None:
+        try:
+            for item in items:
+                waiting.put((item, None))
+            waiting.put((None, None))
+        except BaseException as error:
+            waiting.put((None, error))
+
+    def give() -> Iterator[_Item]:
+        while True:
+            item, error = waiting.get()
+            if error is not None:
+                raise error
+            if item is None:
+                return
+            yield item
+
+    threading.Thread(target=take, daemon=True).start()
+    return give()
 
 
 def class_jobs(submitted: Path, out: Path) -> tuple[list[Job], list[Ungraded]]:
@@ -142,7 +171,7 @@ class _Results:
 
     out: Path
     edition: Edition
-    record: Record
+    record: "Record"
     places: dict[str, Path]
     ungraded: list[Ungraded] = field(default_factory=list)
     totals: dict[str, dict[int, float]] = field(default_factory=dict)
@@ -152,6 +181,9 @@ class _Results:
         self._where: dict[str, tuple[int, int]] = {}
 
     def add(self, outcome: Outcome) -> None:
+        """Record a submission, and write its page and its autograded notebook."""
+        from trainmem.grading import publish
+
         student = outcome.student
         autograded = self.out / "autograded" / student / ASSIGNMENT
         page = self.out / "feedback" / student / ASSIGNMENT / f"{NOTEBOOK}.html"
@@ -159,15 +191,15 @@ class _Results:
             self.ungraded.append(outcome)
             if student not in self.places:
                 return  # no student's folder
-            remove_autograded(autograded, NOTEBOOK)
+            publish.remove_autograded(autograded, NOTEBOOK)
             self.record.put_ungraded(student)
-            write_whole(page, refusal(student, self.edition, outcome.reason))
+            publish.write_whole(page, publish.refusal(student, self.edition, outcome.reason))
             return
         scores = {result.check: result.score for result in outcome.results}
-        timestamp = submitted_at(self.places[student])
+        timestamp = publish.submitted_at(self.places[student])
         standing = self.record.put(student, scores, outcome.unwritten, timestamp)
-        write_autograded(autograded, NOTEBOOK, outcome, self.places[student])
-        write_whole(page, page_of(outcome, self.edition, standing))
+        publish.write_autograded(autograded, NOTEBOOK, outcome, self.places[student])
+        publish.write_whole(page, publish.page_of(outcome, self.edition, standing))
         self._keep(outcome)
 
     def _keep(self, graded: Graded) -> None:
@@ -185,6 +217,8 @@ class _Results:
 
     def write_tables(self) -> None:
         """Write checks.csv and grades.csv, each whole or not at all."""
+        from trainmem.grading.export import write_grades
+
         partial = self.out / "checks.csv.partial"
         with open(partial, "wb") as file:
             file.write((",".join(CHECK_COLUMNS) + "\n").encode())

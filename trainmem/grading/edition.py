@@ -1,19 +1,18 @@
 """The course's own notebook, into which a submission's answers are put."""
 
-import copy
 import json
-import logging
+import re
+import textwrap
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from trainmem.grading.assignment import Assignment, load
+from trainmem.grading.assignment import DEFAULT_STUB, Assignment, load
 
-if TYPE_CHECKING:
-    from traitlets.config import Config
-
-_LOG = logging.getLogger(__name__)  # nbgrader's own would tell of each cell
+ASSIGNMENT, NOTEBOOK = "training_memory", "exercises"
+_HIDDEN = re.compile(r"^ *### BEGIN HIDDEN TESTS\n.*?^ *### END HIDDEN TESTS\n?", re.MULTILINE | re.DOTALL)
+_SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -31,14 +30,14 @@ class Place:
 class Edition:
     """The notebook of one assignment.
 
-    titles: each exercise's heading. recorded: the notebook as JSON, as nbgrader saves it to its gradebook.
+    titles: each exercise's heading. source: the instructor's notebook.
     """
 
     assignment: Assignment
     places: tuple[Place, ...]
     titles: dict[int, str]
     metadata: dict[str, Any]
-    recorded: str
+    source: Path
 
     @cached_property
     def answers(self) -> frozenset[str]:
@@ -72,39 +71,37 @@ def plain(text: str) -> str:
     return "\n".join(map(str.rstrip, text.strip().splitlines()))
 
 
-def read_edition(source: Path, config: "Config | None" = None) -> Edition:
-    """Return the edition in the instructor's notebook at `source`, as nbgrader's own preprocessors release it.
+def read_edition(source: Path, stub: str = DEFAULT_STUB) -> Edition:
+    """Return the edition in the instructor's notebook at `source`, as nbgrader releases it with `stub` for answers.
 
+    It is read as text, without nbgrader, which takes longer to start than the grading of a small class.
     Raises ValueError where the notebook is none of this course.
     """
-    import nbformat
-    from nbgrader.preprocessors import ClearHiddenTests, ClearOutput, ClearSolutions, ComputeChecksums, LockCells
-
     assignment = load(source)
-    notebook = nbformat.read(source, as_version=4)
-    for preprocessor in (LockCells, ClearSolutions, ClearOutput, ComputeChecksums):
-        notebook, _ = preprocessor(config=config, log=_LOG).preprocess(notebook, {})
-    recorded = nbformat.writes(notebook)
-    notebook = copy.deepcopy(notebook)
-    for preprocessor in (ClearHiddenTests, ComputeChecksums):
-        notebook, _ = preprocessor(config=config, log=_LOG).preprocess(notebook, {})
+    notebook = json.loads(source.read_text("utf-8"))
     exercise = {item.name: item.exercise for item in (*assignment.answers, *assignment.checks)}
     upcoming = assignment.exercises[-1].number
     numbers: list[int] = []
-    for cell in reversed(notebook.cells):
-        upcoming = exercise.get(cell.metadata.nbgrader.grade_id, upcoming)
+    for cell in reversed(notebook["cells"]):
+        upcoming = exercise.get(cell["metadata"]["nbgrader"]["grade_id"], upcoming)
         numbers.insert(0, upcoming)
     places: list[Place] = []
     titles: dict[int, str] = {}
     current = assignment.exercises[0].number
-    for cell, upcoming in zip(notebook.cells, numbers, strict=True):
-        name = cell.metadata.nbgrader.grade_id
-        prose = cell.cell_type != "code"
+    for cell, upcoming in zip(notebook["cells"], numbers, strict=True):
+        flags = cell["metadata"]["nbgrader"]
+        name, prose = flags["grade_id"], cell["cell_type"] != "code"
         # Prose leads to the answer after it; other cells belong to what stands before them.
         current = upcoming if prose else exercise.get(name, current)
+        text = cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
         if prose and len(places) and current not in titles:
-            titles[current] = cell.source.partition("\n")[0].lstrip("# ").strip()
-        flags = cell.metadata.nbgrader
-        kind = "prose" if prose else "answer" if flags.solution else "check" if flags.grade else "code"
-        places.append(Place(name, kind, current, cell.source, json.loads(json.dumps(cell.metadata))))
-    return Edition(assignment, tuple(places), titles, json.loads(json.dumps(notebook.metadata)), recorded)
+            titles[current] = text.partition("\n")[0].lstrip("# ").strip()
+        kind = "prose" if prose else "answer" if flags["solution"] else "check" if flags["grade"] else "code"
+        given = _SOLUTION.sub(lambda region: textwrap.indent(stub, region[1]), _HIDDEN.sub("", text))
+        places.append(Place(name, kind, current, given, cell["metadata"]))
+    return Edition(assignment, tuple(places), titles, notebook["metadata"], source)
+
+
+def course_stub(config: Any) -> str:
+    """Return the text that stands for an unwritten answer in a course with this configuration."""
+    return config.ClearSolutions.get("code_stub", {}).get("python", DEFAULT_STUB)

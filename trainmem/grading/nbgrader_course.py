@@ -19,16 +19,15 @@ from nbgrader.converters import Autograde, GenerateFeedback, NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum, Integer
 
-from trainmem.grading.edition import Edition, read_edition
+from trainmem.grading.edition import NOTEBOOK, Edition, course_stub, read_edition
 from trainmem.grading.limits import Limits
 from trainmem.grading.outcome import Job, Ungraded
 from trainmem.grading.pool import Workers
 from trainmem.grading.publish import page, remove_autograded, submitted_at, write_autograded, write_whole
-from trainmem.grading.record import Record, private_salt
+from trainmem.grading.record import Record
+from trainmem.grading.salt import private_salt
 from trainmem.grading.sandbox import SandboxUnavailable
 from trainmem.grading.worker import Setup
-
-NOTEBOOK = "exercises"
 
 
 class NeverStock(NbGraderPreprocessor):
@@ -49,7 +48,7 @@ class _OfTheCourse:
         assignment = self.coursedir.assignment_id
         folder = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", assignment))
         try:
-            return read_edition(folder / f"{NOTEBOOK}.ipynb", self.config)
+            return read_edition(folder / f"{NOTEBOOK}.ipynb", course_stub(self.config))
         except ValueError as error:
             raise self._failed(f"{assignment} cannot be graded: {error}") from error
 
@@ -185,12 +184,11 @@ def _about(notebook: Path, edition: Edition) -> dict[str, Any]:
     return {"checks": checks}
 
 
-def install(config: Any) -> None:
-    """Make nbgrader's commands and formgrader grade with this package; `config` is that of nbgrader_config.py."""
+def install() -> None:
+    """Make nbgrader's commands and formgrader grade with this package."""
     nbgrader.converters.Autograde = SandboxedAutograde
     nbgrader.apps.autogradeapp.Autograde = SandboxedAutograde
     nbgrader.apps.api.Autograde = SandboxedAutograde
     nbgrader.converters.GenerateFeedback = FeedbackPages
     nbgrader.apps.generatefeedbackapp.GenerateFeedback = FeedbackPages
     nbgrader.apps.api.GenerateFeedback = FeedbackPages
-    config.ExportApp.plugin_class = "trainmem.grading.export.QuotedExport"

@@ -6,7 +6,6 @@ What is written are nbgrader's own tables by its own models, so that formgrader,
 
 import logging
 import os
-import secrets
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,7 +30,15 @@ from nbgrader.api import (
     new_uuid,
 )
 from nbgrader.plugins import LateSubmissionPlugin
-from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, SaveCells
+from nbgrader.preprocessors import (
+    AssignLatePenalties,
+    CheckCellMetadata,
+    ClearOutput,
+    ClearSolutions,
+    ComputeChecksums,
+    LockCells,
+    SaveCells,
+)
 from sqlalchemy import bindparam, insert, select, update
 from traitlets.config import Config
 
@@ -60,34 +67,6 @@ class Standing:
 def gradebook_url(path: Path) -> str:
     """Return the URL of an SQLite gradebook."""
     return f"sqlite:///{path.resolve()}"
-
-
-def private_salt(beside: Path) -> bytes:
-    """Return the course's secret from the file beside its gradebook, which is made at the first call, readable by its
-    owner only.
-
-    Raises ValueError where the file is there and holds no such secret.
-    """
-    path = beside.with_name(beside.name + ".salt")
-    if not path.exists():
-        partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w") as file:
-            file.write(secrets.token_hex(32) + "\n")
-        try:
-            os.link(partial, path)  # of two that make it at once, the first stays
-        except FileExistsError:
-            pass
-        finally:
-            partial.unlink()
-    try:
-        salt = bytes.fromhex(path.read_text().strip())
-    except ValueError:
-        salt = b""
-    if len(salt) < 16:
-        raise ValueError(f"{path} holds no salt: delete it, and grade everything again")
-    path.chmod(0o600)
-    return salt
 
 
 class Record:
@@ -128,7 +107,9 @@ class Record:
         return self._gradebook
 
     def _ensure_assignment(self, gradebook: Gradebook, url: str) -> None:
-        wanted = nbformat.reads(self._edition.recorded, as_version=4)
+        wanted = nbformat.read(self._edition.source, as_version=4)
+        for preprocessor in (LockCells, ClearSolutions, ClearOutput, CheckCellMetadata, ComputeChecksums):
+            wanted, _ = preprocessor(config=self._config, log=_LOG).preprocess(wanted, {})
         sources = {cell.metadata.nbgrader.grade_id: cell.metadata.nbgrader.checksum for cell in wanted.cells}
         points = {check.name: check.points for check in self._edition.assignment.checks}
         try:
@@ -145,8 +126,7 @@ class Record:
                 return
         gradebook.db.rollback()  # SaveCells writes by a connection of its own
         about = {"notebook": self._notebook, "assignment": self._assignment, "db_url": url}
-        for preprocessor in (CheckCellMetadata, SaveCells):
-            wanted, _ = preprocessor(config=self._config, log=_LOG).preprocess(wanted, {"nbgrader": about})
+        SaveCells(config=self._config, log=_LOG).preprocess(wanted, {"nbgrader": about})
         gradebook.db.expire_all()
 
     def _read_names(self) -> None:
