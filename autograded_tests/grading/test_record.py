@@ -7,7 +7,6 @@ from datetime import datetime
 
 import pytest
 from nbgrader.api import Gradebook, MissingEntry
-from traitlets.config import Config
 
 from autograded_tests.grading import damaged
 from autograded_tests.notebooks import ROOT
@@ -30,7 +29,7 @@ def edition():
 def made(edition, tmp_path_factory):
     """An empty gradebook, made once."""
     path = tmp_path_factory.mktemp("gradebook") / "gradebook.db"
-    Record(gradebook_url(path), edition, *NAMES).close()
+    Record(gradebook_url(path), edition, *NAMES, course_config()).close()
     return path
 
 
@@ -43,7 +42,7 @@ def database(made, tmp_path):
 
 @pytest.fixture
 def record(database, edition):
-    with Record(gradebook_url(database), edition, *NAMES) as record:
+    with Record(gradebook_url(database), edition, *NAMES, course_config()) as record:
         yield record
 
 
@@ -171,7 +170,7 @@ def test_a_failure_in_the_middle_leaves_what_was_there(record, database, edition
 
 
 def test_late_submissions_lose_what_the_courses_plugin_says(database, edition):
-    config = Config()
+    config = course_config()
     config.LateSubmissionPlugin.penalty_method = "zero"
     with Gradebook(gradebook_url(database), "trainmem") as gradebook:
         gradebook.update_or_create_assignment("training_memory", duedate="2026-03-01 12:00 UTC")
@@ -221,22 +220,22 @@ def test_another_edition_is_recorded_where_nothing_was_handed_in_and_refused_whe
     (tmp_path / "points.ipynb").write_text(json.dumps(source))
     source["cells"].remove(cell)
     (tmp_path / "fewer.ipynb").write_text(json.dumps(source))
-    with Record(gradebook_url(database), read_edition(tmp_path / "fewer.ipynb"), *NAMES) as record:
+    with Record(gradebook_url(database), read_edition(tmp_path / "fewer.ipynb"), *NAMES, course_config()) as record:
         assert record.gradebook.find_assignment("training_memory").max_score == 46
-    with Record(gradebook_url(database), read_edition(tmp_path / "points.ipynb"), *NAMES) as record:
+    with Record(gradebook_url(database), read_edition(tmp_path / "points.ipynb"), *NAMES, course_config()) as record:
         assert record.gradebook.find_assignment("training_memory").max_score == 51
         record.put("ann", full(edition), [], None)
-    with Record(gradebook_url(database), edition, *NAMES) as record:
+    with Record(gradebook_url(database), edition, *NAMES, course_config()) as record:
         assert record.gradebook.find_assignment("training_memory").max_score == 50
         assert record.standing("ann").total == 50
     with pytest.raises(RuntimeError, match="Cannot add or remove cells"):
-        Record(gradebook_url(database), read_edition(tmp_path / "fewer.ipynb"), *NAMES)
+        Record(gradebook_url(database), read_edition(tmp_path / "fewer.ipynb"), *NAMES, course_config())
 
 
 def test_a_gradebook_whose_making_was_interrupted_is_made_anew(edition, tmp_path):
     path = tmp_path / "gradebook.db"
     path.with_name("gradebook.db.partial").write_bytes(b"half a database")
-    with Record(gradebook_url(path), edition, *NAMES) as record:
+    with Record(gradebook_url(path), edition, *NAMES, course_config()) as record:
         record.put("ann", full(edition), [], None)
     assert [item.name for item in tmp_path.iterdir()] == ["gradebook.db"]
 
