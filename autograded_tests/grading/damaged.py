@@ -753,6 +753,17 @@ def another_notebook(n):
     return {"metadata": {}, "nbformat": 4, "nbformat_minor": 5, "cells": [code("print('lesson')")]}
 
 
+@damaged(None, "it is another notebook")
+def a_notebook_that_imports_the_answers(n):
+    cells = [code("from trainmem_solutions import best_k, peak_bytes"), code("best_k(80, 2, 34)")]
+    return {"metadata": {}, "nbformat": 4, "nbformat_minor": 5, "cells": cells}
+
+
+@damaged(FULL, "500 cells after the first 500 left out")
+def a_thousand_cells(n):
+    return n | {"cells": n["cells"] + [code(f"x{i} = x{i + 1}") for i in range(1000 - len(n["cells"]))]}
+
+
 @damaged(None, "without any cell")
 def no_cells(n):
     return n | {"cells": []}

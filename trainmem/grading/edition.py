@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trainmem.grading.assignment import DEFAULT_STUB, Assignment, load
+from trainmem.grading.definitions import Contents, contents
 
 ASSIGNMENT, NOTEBOOK = "training_memory", "exercises"
 _HIDDEN = re.compile(r"^ *### BEGIN HIDDEN TESTS\n.*?^ *### END HIDDEN TESTS\n?", re.MULTILINE | re.DOTALL)
@@ -43,6 +44,11 @@ class Edition:
     def answers(self) -> frozenset[str]:
         """The names of the functions that are asked for."""
         return frozenset(answer.name for answer in self.assignment.answers)
+
+    @cached_property
+    def given(self) -> dict[str, Contents]:
+        """What the cells of code define as students have them, by their names."""
+        return {place.name: contents(place.given) for place in self.places if place.kind != "prose"}
 
     @cached_property
     def by_text(self) -> dict[str, list[Place]]:

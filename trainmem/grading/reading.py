@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 MAX_FILE_BYTES = 100_000_000
 MAX_SOURCE_CHARACTERS = 1_000_000
-MAX_CELLS = 2_000
+MAX_CELLS = 500
 _LARGE_BYTES = 1_000_000  # of outputs and attachments, from which on their loss is told
 _BLANK = "\0 \t\r\n\ufeff"
 

@@ -131,11 +131,11 @@ class _Salvage:
             _Cell(number, cell, contents(cell.source, self.names) if _may_be_code(cell) else Contents())
             for number, cell in enumerate(self._joined(raw.cells))
         ]
-        self.given = {place.name: contents(place.given) for place in edition.places if place.kind != "prose"}
+        self.given = edition.given
 
     def result(self) -> Salvaged:
         known = [cell for cell in self.cells if self._recognise(cell)]
-        if not known and not any(cell.contents.defines & self.names for cell in self.cells):
+        if not known and not any(self._spells_out(cell) for cell in self.cells):
             raise Refused(f"{self.file} holds nothing of this notebook's exercises: it is another notebook")
         self._divide()
         counting = {name: cell for name in self._ordered_names() if (cell := self._answer_to(name)) is not None}
@@ -147,6 +147,11 @@ class _Salvage:
         ordered = self._in_order(students)
         labels = self._labels(ordered, counting)
         return self._assemble(ordered, labels, frozenset(counting))
+
+    def _spells_out(self, cell: _Cell) -> bool:
+        # The lesson, handed in by mistake, imports the functions that are asked for.
+        found = re.findall(r"^\s*(?:(?:async\s+)?def|class)\s+(\w+)|^(\w+)\s*=", cell.raw.source, re.MULTILINE)
+        return bool(cell.contents.defines & self.names & {name for pair in found for name in pair})
 
     def _ordered_names(self) -> list[str]:
         return [answer.name for answer in self.edition.assignment.answers]
