@@ -55,7 +55,7 @@ def with_helper_cells(notebook: nbformat.NotebookNode) -> None:
     """Helpers in cells of their own, before and after the answers, one of them called like a built-in."""
     cells = {cell.id: cell for cell in notebook.cells}
     answer = cells["activation_bytes"]
-    first, *rest = answer.source.split("\n")
+    first = answer.source.split("\n")[0]
     moved = answer.source.replace(first, first.replace("activation_bytes", "kept_by_one_layer"), 1)
     helper = nbformat.v4.new_code_cell("import numpy as np\n\nsum = 0  # tokens so far\n\n\n" + moved, id="my-helper")
     again = "\n".join([first, "    return kept_by_one_layer(s, b, h, a, mode)"])

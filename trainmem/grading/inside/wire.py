@@ -285,7 +285,8 @@ def decode_error(payload: Any) -> Exception:
     # KeyError quotes its text, and this one has been quoted already.
     quoted = {"__str__": lambda self: self.args[0]} if issubclass(base, KeyError) else {}
     kind = base if name == base.__name__ and not quoted else type(name, (base,), {"__module__": "builtins", **quoted})
-    error = kind(text(payload["text"]))
+    said = text(payload["text"])
+    error = kind(said) if said or quoted else kind()  # the stub raises without a word, and checks know it by that
     error.function = identifier(payload["function"])
     line = payload["line"]
     error.line = line if type(line) is int and 0 < line < 10_000 else 0
