@@ -39,7 +39,7 @@ class Layout:
 
 
 WIDE = Layout(720)
-NARROW = Layout(320)
+NARROW = Layout(300)
 
 
 def on(fill: str) -> str:
@@ -115,6 +115,12 @@ class Drawing:
         edge += f' stroke-dasharray="{dash}"' if dash else ""
         self.parts.append(f'<path d="M{steps}{"Z" if close else ""}" fill="{fill}"{edge}/>')
 
+    def faint(self, x: float, y: float, width: float) -> None:
+        """A faint line across."""
+        self.parts.append(
+            f'<path d="M{_n(x)} {_n(y)}h{_n(width)}" stroke="currentColor" stroke-opacity="0.25" fill="none"/>'
+        )
+
     def dot(self, x: float, y: float, radius: float, fill: str) -> None:
         self.parts.append(
             f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}" fill="{fill}" stroke="currentColor" '
@@ -130,9 +136,7 @@ class Drawing:
         """A vertical axis at ``x`` from 0 at y + height up to ``high`` at y, with faint lines across."""
         for tick in ticks(high):
             level = y + height * (1 - tick / high)
-            self.parts.append(
-                f'<path d="M{_n(x)} {_n(level)}h{_n(width)}" stroke="currentColor" stroke-opacity="0.25" fill="none"/>'
-            )
+            self.faint(x, level, width)
             self.text(x - 5, level + 4, plain(tick), "end")
         self.text(x, y - 8, unit)
 
