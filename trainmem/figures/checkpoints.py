@@ -246,7 +246,7 @@ def picture(L: int, k: int, A: float, c: float = C, simulator: Simulator | None 
     sentence = (
         f"L = {L}, every {k}: peak {number(here)} sbh; lowest {number(lowest)} at {best}; √(Lc/A) = {numbers.root:.2f}"
     )
-    return Picture(sentence[:110], lambda layout: draw(numbers, k, label, layout), text)
+    return Picture(sentence, lambda layout: draw(numbers, k, label, layout), text)
 
 
 def checkpoint_every_k(L: int = 24, *, k: int = 6, A: float = 34, simulator: Simulator | None = None) -> Figure:

@@ -109,7 +109,7 @@ def ladder_of(
     that gains nothing does not appear. What a rung sets is found by trying which fix gives the peak that it names.
     """
     rungs: list[tuple[str, Fixes, float]] = []
-    fixes, budget = Fixes(), float("inf")
+    fixes, budget = Fixes(), 1e30
     while True:
         try:
             name, peak = ladder(*case.shape, budget, n_gpus=case.n_gpus, limited_by=limited_by, free=FREE)
@@ -265,11 +265,7 @@ def picture(
             "; what did not: " + ", ".join(still) if still and moved else ""
         )
         text += f"<p>{escape(words)}.</p>"
-    name, peak = ladder(*case.shape, case.gpu_bytes, n_gpus=case.n_gpus, limited_by=limited_by, free=FREE)
-    if name is None:
-        answer = f"The ladder ends without a fit: {gb(float(peak))} with everything on."
-    else:
-        answer = f"The cheapest fix is {RUNGS.get(str(name), str(name))}: {gb(float(peak))}."
+    answer = _answer(case, limited_by, ladder)
     text += f"<p>{escape(answer)}</p>"
     rows = [[_long(part), in_gb(plainly[part]), in_gb(now[part])] for part in PARTS]
     rows.append(["in all", in_gb(sum(plainly.values())), in_gb(total)])
@@ -281,8 +277,23 @@ def picture(
             f"FlashAttention. This model's own layer keeps {number(own.kept_bytes / own.sbh)} sbh.</p>"
         )
     label = f"{TITLE} {what}: {parts}; {gb(total)} in all. {verdict} {answer}"
-    sentence = f"{_capital(model.title)}, {gpu.title} × {case.n_gpus}, {named(case, fixes)}: {gb(total)}. {verdict}"
-    return Picture(sentence[:110], lambda layout: draw(case, fixes, label, layout), text)
+    short = named(case, fixes).replace(RUNGS["flash"], "flash").replace(RUNGS["checkpoint"], "checkpoints")
+    short = short.replace("micro-batch", "b =").replace(RUNGS["offload"], "offload")
+    ends = (
+        "Does not fit." if total > case.gpu_bytes else "Fits." if verdict.startswith("Fits") else "Over the 15% line."
+    )
+    sentence = f"{_capital(model.title)}, {gpu.title} × {case.n_gpus}: {gb(total)} with {short}. {ends}"
+    return Picture(sentence, lambda layout: draw(case, fixes, label, layout), text)
+
+
+def _answer(case: Case, limited_by: str, ladder: Ladder) -> str:
+    try:
+        name, peak = ladder(*case.shape, case.gpu_bytes, n_gpus=case.n_gpus, limited_by=limited_by, free=FREE)
+        if name is None:
+            return f"The ladder ends without a fit: {gb(float(peak))} with everything on."
+        return f"The cheapest fix is {RUNGS.get(str(name), str(name))}: {gb(float(peak))}."
+    except Exception as error:
+        return f"Your function raised {type(error).__name__}: {error}"
 
 
 def _capital(words: str) -> str:

@@ -39,10 +39,11 @@ const name = () => {
     if (!node.hasAttribute('role')) node.setAttribute('role', 'textbox');
     if (label) say(node, label.textContent);
   });
-  figure.querySelectorAll('.widget-play').forEach(play => play.querySelectorAll('button').forEach((button, i) => {
-    say(button, ['Play or pause', 'Stop', 'Repeat'][i]);
-    button.title = button.getAttribute('aria-label');
-  }));
+  figure.querySelectorAll('.widget-play').forEach(play => {
+    const buttons = play.querySelectorAll('button');
+    const names = buttons.length > 3 ? ['Play', 'Pause', 'Stop', 'Repeat'] : ['Play or pause', 'Stop', 'Repeat'];
+    buttons.forEach((button, i) => { say(button, names[i]); button.title = names[i]; });
+  });
   figure.querySelectorAll('.trainmem-numbers .widget-html-content').forEach(node => {
     node.setAttribute('aria-live', 'polite');
   });

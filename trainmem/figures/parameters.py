@@ -155,7 +155,7 @@ def picture(
         text += f"<p>{escape(_compared(counter, numbers.layer, h, f / h, 1 / g, style))}</p>"
     text += table("Parameters of one layer", ["matrix", "shape", "parameters", "in h²"], rows, spare=1)
     sentence = f"{title}: {numbers.layer:,} parameters a layer, {numbers.model:,} in all"
-    return Picture(sentence[:110], lambda layout: draw(numbers, label, layout), text)
+    return Picture(sentence, lambda layout: draw(numbers, label, layout), text)
 
 
 def _compared(counter: Counter, right: int, h: int, mlp_ratio: float, n_kv_ratio: float, style: str) -> str:

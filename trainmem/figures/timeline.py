@@ -267,7 +267,7 @@ def picture(
     notes = _notes(model, s, b, recompute, k, reading, fused)
     text = f"<p>{escape(peak)}</p><p>{escape(now)}</p>{summary}{notes}"
     sentence = f"{model.title}, {RECOMPUTATION[recompute]}: peak {gb(top)}, {when}"
-    return Picture(sentence[:110], lambda layout: draw(numbers, at, reading, label, layout), text)
+    return Picture(sentence, lambda layout: draw(numbers, at, reading, label, layout), text)
 
 
 def _notes(model: Model, s: int, b: int, recompute: str, k: int, reading: str, fused: bool) -> str:
