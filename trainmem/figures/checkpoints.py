@@ -87,11 +87,11 @@ def draw(numbers: CheckpointNumbers, k: int, label: str, layout: Layout) -> str:
     if layout.narrow:
         _sawtooth(drawing, numbers, k, 40, 30, layout.width - 44, 150)
         _against_k(drawing, numbers, k, 40, 268, layout.width - 56, 140)
-        bottom = _time(drawing, 480, layout)
+        bottom = _time(drawing, 502, layout)
     else:
         _sawtooth(drawing, numbers, k, 40, 30, 330, 210)
         _against_k(drawing, numbers, k, 430, 30, 270, 210)
-        bottom = _time(drawing, 324, layout)
+        bottom = _time(drawing, 334, layout)
     return drawing.svg(label, bottom, "narrow" if layout.narrow else "wide")
 
 
@@ -151,7 +151,7 @@ def _against_k(
     """Both axes are logarithmic: else the lowest point is lost beside the large k."""
     L, y0 = len(numbers.peaks), top + height
     levels = [*numbers.peaks, *numbers.formula]
-    low, high = log(min(levels) / 1.3), log(max(levels) * 1.3)
+    low, high = log(min(levels) / 1.4), log(max(levels) * 2)
 
     def x(value: float) -> float:
         return left + (width * log(value) / log(L) if L > 1 else width / 2)
@@ -170,7 +170,6 @@ def _against_k(
         drawing.text(x(tick), y0 + 18, str(tick), "middle")
     if 1 <= numbers.root <= L:
         drawing.line(x(numbers.root), top, x(numbers.root), y0, dash="2 3", width=1.3)
-    drawing.text(max(x(min(numbers.root, L)), left) + 6, top + 27, f"√(Lc/A) = {numbers.root:.2f}")
     drawing.path([(x(i), y(peak)) for i, peak in enumerate(numbers.peaks, 1)], stroke=ORANGE, width=4)
     drawing.path(
         [(x(i), y(peak)) for i, peak in enumerate(numbers.formula, 1)], stroke="currentColor", width=1.6, dash="5 4"
@@ -185,6 +184,8 @@ def _against_k(
     drawing.text(left + 18, y0 + 44, "simulated")
     drawing.path([(left + 98, y0 + 40), (left + 114, y0 + 40)], stroke="currentColor", width=2, dash="5 3")
     drawing.text(left + 119, y0 + 44, "M(k) = (L/k)c + kA")
+    drawing.line(left + 7, y0 + 52, left + 7, y0 + 64, dash="2 3", width=1.3)
+    drawing.text(left + 18, y0 + 63, f"√(Lc/A) = {numbers.root:.2f}")
 
 
 def _time(drawing: Drawing, y: float, layout: Layout) -> float:

@@ -205,7 +205,7 @@ def draw(case: Case, fixes: Fixes, label: str, layout: Layout) -> str:
         drawing.text(x, y, f"{in_gb(before)} → {in_gb(after)} GB" if moved else f"{gb(after)}", bold=moved)
         if not layout.narrow:
             drawing.text(x + 180, y, f"moves, by {gb(abs(after - before))}" if moved else stays)
-        elif not moved and stays:
+        elif stays and not moved:
             drawing.text(layout.width - 4, y, "stays", "end")
         y += 21
     return drawing.svg(label, y, "narrow" if layout.narrow else "wide")

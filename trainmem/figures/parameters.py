@@ -26,9 +26,6 @@ SYMBOLS = {
     "down": "MLP, down",
 }
 
-#: Any number of heads that a hidden size is a multiple of gives the same matrices; sizes here are multiples of 64.
-_HEADS = 64
-
 Counter = Callable[..., float]
 
 
@@ -51,8 +48,9 @@ def layer_numbers(style: str, h: int, f: int, g: int, L: int, V: int, tied: bool
 
     ``approximate`` is 12Lh², ``embedding`` the parameters of the model outside its layers.
     """
-    llama = llama_layer(1, 1, h, _HEADS, f=f, kv=_HEADS // g).matrices
-    matrices = llama if style == "llama" else gpt_layer(1, 1, h, _HEADS, f=f).matrices
+    # The number of heads changes no matrix: g of them, which share one key/value head, are enough.
+    llama = llama_layer(1, 1, h, g, f=f, kv=1).matrices
+    matrices = llama if style == "llama" else gpt_layer(1, 1, h, 1, f=f).matrices
     narrow = {matrix.name: matrix for matrix in llama}
     weights = []
     for matrix in matrices:
@@ -65,7 +63,7 @@ def layer_numbers(style: str, h: int, f: int, g: int, L: int, V: int, tied: bool
     layer = params_per_layer(h, **options)
     whole = model_params(L, h, V, **options, tied=tied, positions=positions)
     others = layer - sum(count for *_, count in weights)
-    bare = gpt_layer(1, 1, h, _HEADS)
+    bare = gpt_layer(1, 1, h, 1)
     approximate = L * sum(matrix.elements for matrix in bare.matrices if matrix.kind == "weight")
     return LayerNumbers(h, tuple(weights), others, layer, whole, approximate, whole - L * layer)
 

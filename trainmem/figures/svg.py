@@ -81,6 +81,8 @@ class Drawing:
     def text(
         self, x: float, y: float, words: str, anchor: str = "start", *, bold: bool = False, fill: str = "currentColor"
     ) -> None:
+        if not words:
+            return
         more = (' font-weight="bold"' if bold else "") + ("" if anchor == "start" else f' text-anchor="{anchor}"')
         more += "" if fill == "currentColor" else f' fill="{fill}"'
         self.parts.append(f'<text x="{_n(x)}" y="{_n(y)}"{more}>{escape(words)}</text>')
