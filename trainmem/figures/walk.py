@@ -211,7 +211,7 @@ def picture(style: str, fused: bool, dropout: bool, at: int, counter: Counter | 
     if counter is not None:
         text += f"<p>{escape(_compared(counter, style, fused, dropout))}</p>"
     if rows:
-        text += table("Kept so far", ["operation", "keeps", "sbh", "as²b"], rows)
+        text += table("Kept so far", ["operation", "keeps", "sbh", "as²b"], rows, words=1)
     return Picture(f"{what}: {whole} a layer", lambda layout: draw(walk, at, label, layout), text)
 
 
