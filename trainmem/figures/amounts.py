@@ -39,7 +39,7 @@ def table(caption: str, columns: list[str], rows: list[list[str]], *, spare: int
     marks = {spare: ' class="spare"', words: ' class="words"'}
 
     def cell(kind: str, i: int, content: str, more: str = "") -> str:
-        return f"<{kind}{more}{mark if i == spare else ''}>{content}</{kind}>"
+        return f"<{kind}{more}{marks.get(i, '')}>{content}</{kind}>"
 
     head = "".join(cell("th", i, words, ' scope="col"') for i, words in enumerate(columns))
     body = "".join(
