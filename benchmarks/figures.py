@@ -44,7 +44,8 @@ def step_timeline(Event):
     x = np.arange(len(numbers.names))
     lower = np.zeros(len(x))
     for name, levels in numbers.held.items():
-        axes.fill_between(x, lower / 1e9, (lower + levels) / 1e9, step="mid", color=FILLS[name], label=f"{name} {levels[Event - 1] / 1e9:.2f} GB")
+        label = f"{name} {levels[Event - 1] / 1e9:.2f} GB"
+        axes.fill_between(x, lower / 1e9, (lower + levels) / 1e9, step="mid", color=FILLS[name], label=label)
         lower = lower + levels
     axes.axhline(lower.max() / 1e9, ls="--", color="k")
     axes.axvspan(Event - 1.5, Event - 0.5, color="k", alpha=0.25)
@@ -74,7 +75,8 @@ def layer_walk(Operation):
         box = dict(boxstyle="square", fc="0.85" if i < Operation else "1", lw=2.5 if i == Operation - 1 else 0.7)
         axes.text(x, y, stop.name, bbox=box, ha="center", fontsize=8)
         if i < Operation:
-            axes.text(x + 0.12, y, ", ".join(f"{name} {amount:g}" for name, _, amount, _ in stop.tensors) or "–", fontsize=8)
+            kept = ", ".join(f"{name} {amount:g}" for name, _, amount, _ in stop.tensors) or "–"
+            axes.text(x + 0.12, y, kept, fontsize=8)
     axes.set_ylim(0, 20)
     sbh, as2b = (stops[Operation - 1].sbh, stops[Operation - 1].as2b) if Operation else (0, 0)
     below.barh(["sbh", "as²b"], [sbh / 34, as2b / 5], color=["#E69F00", "#CC79A7"])
@@ -88,7 +90,8 @@ def checkpoint_every_k(k):
     grid = figure.add_gridspec(2, 2, height_ratios=(4, 1))
     axes, against, time = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, :])
     x = np.arange(len(numbers.phases))
-    axes.stackplot(x, numbers.checkpoints, numbers.rebuilt, colors=["#009E73", "#56B4E9"], labels=["checkpoints", "rebuilt layers"], step="mid")
+    bands = dict(colors=["#009E73", "#56B4E9"], labels=["checkpoints", "rebuilt layers"], step="mid")
+    axes.stackplot(x, numbers.checkpoints, numbers.rebuilt, **bands)
     axes.plot(x, [0 if phase == "rebuild" else np.nan for phase in numbers.phases], lw=6, color="#D55E00")
     axes.legend()
     against.loglog(range(1, 25), numbers.peaks, color="#E69F00", lw=4, label="simulated")
@@ -104,12 +107,14 @@ def checkpoint_every_k(k):
 
 def does_it_fit(FlashAttention):
     case = fit.Case("1.3b", 2048, 8, "a100-80")
-    bars = {"no fix": fit.fit_numbers(case, fit.Fixes()), "with the fixes": fit.fit_numbers(case, fit.Fixes(flash=FlashAttention))}
+    fixed = fit.fit_numbers(case, fit.Fixes(flash=FlashAttention))
+    bars = {"no fix": fit.fit_numbers(case, fit.Fixes()), "with the fixes": fixed}
     figure, axes = plt.subplots(figsize=(9, 4))
     for y, parts in bars.items():
         left = 0
         for name in fit.PARTS:
-            axes.barh([y], [parts[name] / 1e9], left=[left], color=FILLS[name], label=f"{name} {parts[name] / 1e9:.2f} GB" if y != "no fix" else None)
+            label = f"{name} {parts[name] / 1e9:.2f} GB" if parts is fixed else None
+            axes.barh([y], [parts[name] / 1e9], left=[left], color=FILLS[name], label=label)
             left += parts[name] / 1e9
     axes.axvline(80, color="k", lw=2.5)
     axes.axvline(68, color="k", ls="--")
