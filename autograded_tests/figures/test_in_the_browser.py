@@ -352,7 +352,7 @@ def test_a_checkpoint_every_k_layers(figure):
 
     def shows(L, k, A):
         peaks = {other: max(held_by_layers(L, 2, A, other)) for other in range(1, L + 1)}
-        figure.shows(rf"L = {L}, .* every {k} layers the peak is ([\d.,]+\d)", peaks[k])
+        figure.shows(rf"L = {L}, .* every {'layer' if k == 1 else f'{k} layers'} the peak is ([\d.,]+\d)", peaks[k])
         figure.shows(r"M\(k\) = \(L/k\)c \+ kA gives ([\d.,]+\d)", L / k * 2 + k * A)
         figure.shows(
             r"lowest peak is ([\d.,]+) at k = \d.*√\(Lc/A\) = ([\d.]+)\.",
