@@ -176,10 +176,13 @@ def _against_k(
     )
     here = numbers.peaks[k - 1]
     drawing.dot(x(k), y(here), 5, ORANGE)
+    words = f"k = {k}: {number(here)}"  # above the curve where it falls, below it where it rises
     if x(k) > left + width / 2:
-        drawing.text(x(k) - 9, y(here) - 8, f"k = {k}: {number(here)}", "end", bold=True)
+        drawing.text(x(k) - 9, y(here) - 8, words, "end", bold=True)
+    elif k < numbers.root:
+        drawing.text(x(k) + 8, y(here) - 8, words, bold=True)
     else:
-        drawing.text(x(k) + 10, y(here) + 17, f"k = {k}: {number(here)}", bold=True)
+        drawing.text(x(k) + 10, y(here) + 17, words, bold=True)
     drawing.rect(left, y0 + 38, 14, 4, ORANGE, outline=False)
     drawing.text(left + 18, y0 + 44, "simulated")
     drawing.path([(left + 98, y0 + 40), (left + 114, y0 + 40)], stroke="currentColor", width=2, dash="5 3")
