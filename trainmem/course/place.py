@@ -1,0 +1,16 @@
+"""Where the course lives: the one setting behind every Colab badge and every notebook's first cell."""
+
+#: owner/repository on GitHub, and the branch or tag that readers get. Set both, run the build, and all links follow.
+REPOSITORY, VERSION = "OWNER/trainmem", "main"
+
+
+def badge(notebook: str) -> str:
+    """Markdown of the badge that opens a notebook of the repository (its path) in Colab."""
+    picture = "https://colab.research.google.com/assets/colab-badge.svg"
+    address = f"https://colab.research.google.com/github/{REPOSITORY}/blob/{VERSION}/{notebook}"
+    return f"[![Open in Colab]({picture})]({address})"
+
+
+def archive() -> str:
+    """Address from which pip installs the course."""
+    return f"https://github.com/{REPOSITORY}/archive/{VERSION}.zip"
