@@ -9,10 +9,11 @@ r"""The lesson: from `lesson.md` to `notebooks/lesson.ipynb`.
 - ``<!-- questions CHECK_YOURSELF -->``: a group of questions of `trainmem.review` with folded answers.
 - ``[[expression:format]]``: a number, computed (`trainmem.review.records.filled`).
 
-Cells whose picture a kernel has to make are ``unchecked``: they are committed without outputs, and nbval runs them
-without comparing.
+A widget is committed as its plain text alone, which nbval compares; its picture comes from a kernel. A cell that is
+``unchecked`` is run by nbval, but committed without outputs.
 """
 
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -23,20 +24,17 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from trainmem import review
 from trainmem.course import place
+from trainmem.course.editions import KERNEL, ROOT
 
 SOURCE = Path(__file__).with_name("lesson.md")
-METADATA = {
-    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {"name": "python"},
-}
 UNCHECKED = "nbval-ignore-output"
 
 _BLOCK = re.compile(
     r"^```python cell=(?P<code>[\w-]+)(?P<unchecked> unchecked)?\n(?P<source>.*?)\n```$"
-    r"|^```figure (?P<figure>\w+)\n(?P<alt>.*?)\n(?P<sentence>.*?)\n```$"
+    r"|^```figure (?P<figure>\w+)\n(?P<alt>[^\n]*)\n(?P<sentence>.*?)\n```$"
     r"|^<!-- quick check (?P<check>[\w-]+) -->$"
     r"|^<!-- questions (?P<questions>\w+) -->$"
-    r"|^(?P<heading>#{1,3} .*)$",
+    r"|^(?P<heading>#{1,3} [^\n]*)$",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -74,27 +72,41 @@ def lesson_cells(text: str | None = None) -> list[nbformat.NotebookNode]:
 
 def lesson_edition(committed: Path, run: bool) -> str:
     """Return the notebook's text: executed now, or with the outputs that the committed file has."""
-    notebook = new_notebook(cells=lesson_cells(), metadata=METADATA)
+    notebook = new_notebook(cells=lesson_cells(), metadata=KERNEL)
     if run:
         with tempfile.TemporaryDirectory() as folder:
             client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": folder}})
-            client.execute()
+            path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+            client.execute(env=os.environ | {"PYTHONPATH": path})
         outputs = {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == "code"}
     elif committed.exists():
         cells = nbformat.read(committed, as_version=4).cells
         outputs = {cell.id: cell.outputs for cell in cells if cell.cell_type == "code"}
     else:
         outputs = {}
-    notebook = new_notebook(cells=lesson_cells(), metadata=METADATA)
+    notebook = new_notebook(cells=lesson_cells(), metadata=KERNEL)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for count, cell in enumerate(code, 1):
         cell.execution_count = count
         if UNCHECKED not in cell.metadata.get("tags", []):
-            cell.outputs = outputs.get(cell.id, [])
+            cell.outputs = _joined(outputs.get(cell.id, []))
             for output in cell.outputs:
+                output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
                 if "execution_count" in output:
                     output.execution_count = count
     return nbformat.writes(notebook) + "\n"
+
+
+def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Pieces of one stream as one: where a kernel cuts it is a matter of timing."""
+    joined: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        before = joined[-1] if joined else None
+        if before and output.output_type == "stream" == before.output_type and output.name == before.name:
+            before.text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def _outside_fences(text: str) -> list[re.Match]:
@@ -119,19 +131,19 @@ def _block_cells(match: re.Match) -> tuple[list[nbformat.NotebookNode], str]:
             f"![{review.filled(match['alt'])}](figures/{name}.svg)\n\n{review.filled(match['sentence'])}\n\n</details>"
         )
         return [
-            _code(f"figure-{slug}", f"figures.{name}()", unchecked=True),
+            _code(f"figure-{slug}", f"figures.{name}()"),
             new_markdown_cell(still, id=f"still-{slug}"),
         ], f"figure-{slug}"
     if match["check"]:
         name = match["check"]
         return [
-            _code(f"check-{name}", f'quick_check("{name}")', unchecked=True),
+            _code(f"check-{name}", f'quick_check("{name}")'),
             new_markdown_cell(review.check_markdown(review.QUICK_CHECKS[name]), id=f"text-{name}"),
         ], f"check-{name}"
     name = match["questions"]
-    slug = name.lower().replace("_", "-")
+    slug = "questions-" + name.lower().replace("_", "-")
     return [new_markdown_cell(review.questions_markdown(getattr(review, name).values()), id=slug)], slug
 
 
-def _code(name: str, source: str, unchecked: bool) -> nbformat.NotebookNode:
+def _code(name: str, source: str, unchecked: bool = False) -> nbformat.NotebookNode:
     return new_code_cell(source, id=name, metadata={"tags": [UNCHECKED]} if unchecked else {})

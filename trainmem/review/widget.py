@@ -37,7 +37,18 @@ def _as_text(text: str) -> str:
     return re.sub(r"[`*]", "", text)
 
 
-def shown(check: QuickCheck) -> widgets.VBox:
+class Check(widgets.VBox):
+    """The box of a quick check. Its plain text stands in the committed notebook."""
+
+    def __init__(self, check: QuickCheck, children: list[widgets.Widget]) -> None:
+        self.check = check
+        super().__init__(children)
+
+    def __repr__(self) -> str:
+        return f"Quick check {self.check.name}: {len(self.check.choices)} choices (its text is folded below)"
+
+
+def shown(check: QuickCheck) -> Check:
     """Return the widget; every button may be pressed, in any order and more than once."""
     question = widgets.HTML(f"{_STYLE}<b>Quick check.</b> {_as_html(check.filled(check.question))}")
     said = widgets.HTML(_said(""))
@@ -48,7 +59,7 @@ def shown(check: QuickCheck) -> widgets.VBox:
         button.add_class("trainmem-choice")
         button.on_click(lambda _, letter=letter, choice=choice: setattr(said, "value", _verdict(check, letter, choice)))
         buttons.append(button)
-    box = widgets.VBox([question, *buttons, said])
+    box = Check(check, [question, *buttons, said])
     box.add_class("trainmem-check")
     return box
 
