@@ -104,7 +104,7 @@ class _Announce:
 
 
 def _new_nodes(result: Any, inputs: tuple[Any, ...]) -> list[torch.autograd.graph.Node]:
-    """Graph nodes between the result and the inputs."""
+    """Graph nodes between the result and the inputs that no operation inside this one has named already."""
     old = [x.grad_fn for x in tree_leaves(inputs) if isinstance(x, torch.Tensor) and x.grad_fn is not None]
     new: list[torch.autograd.graph.Node] = []
     waiting = [x.grad_fn for x in tree_leaves(result) if isinstance(x, torch.Tensor)]
@@ -114,4 +114,7 @@ def _new_nodes(result: Any, inputs: tuple[Any, ...]) -> list[torch.autograd.grap
             continue
         new.append(node)
         waiting += [before for before, _ in node.next_functions]
-    return sorted(new, key=lambda node: node._sequence_nr())
+    unnamed = [node for node in new if "named" not in node.metadata]
+    for node in unnamed:
+        node.metadata["named"] = True
+    return sorted(unnamed, key=lambda node: node._sequence_nr())
