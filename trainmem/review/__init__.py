@@ -17,7 +17,7 @@ widget         `quick_check(name)`: buttons and an explanation for every choice
 >>> from trainmem.review import CARDS
 >>> card = CARDS["bytes-per-parameter"]
 >>> card.value()
-16.0
+16
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,7 @@
-"""The recall cards: one fact each, in the order of the lesson. Names are kept for ever: a reader's history hangs on them."""
+"""The recall cards: one fact each, in the order of the lesson.
+
+Names are kept for ever: a reader's history hangs on them.
+"""
 
 from trainmem.review import quantities as q
 from trainmem.review.records import Question
@@ -166,7 +169,8 @@ _ALL = (
         name="what-flash-removes",
         section="What changes the count",
         question="Which tensors does FlashAttention spare you, and what small one does it keep in their place?",
-        answer="Every s × s tensor: 5·a·s²·b bytes. It keeps one fp32 log-sum-exp for each row and head, 4·a·s·b bytes.",
+        answer="Every s × s tensor: 5·a·s²·b bytes. It keeps one fp32 log-sum-exp for each row and head, 4·a·s·b "
+        "bytes.",
     ),
     Question(
         name="what-full-checkpointing-does",
@@ -205,8 +209,8 @@ _ALL = (
         name="square-root-of-l",
         section="A checkpoint every k layers",
         question="When is the best k about √L, and why is it smaller in a transformer?",
-        answer="When a checkpoint is as large as a layer's activations (c = A). A transformer's layer input is only 2 of "
-        "34 sbh, so that √(Lc/A) is √(L/17).",
+        answer="When a checkpoint is as large as a layer's activations (c = A). A transformer's layer input is only "
+        "2 of 34 sbh, so that √(Lc/A) is √(L/17).",
     ),
     Question(
         name="logits-bytes",

@@ -15,6 +15,7 @@ from trainmem.memory import (
     Block,
     Model,
     Step,
+    Timeline,
     calculator_step,
     gpt_layer,
     head,
@@ -100,6 +101,11 @@ example = Run(MODELS["1.3b"], s=2048, b=8)
 example_layer = example.layer()
 gpt3_layer = gpt_layer(2048, 1, 12288, 96)
 llama7 = MODELS["llama-7b"]
+
+
+def example_step(attention: str) -> Timeline:
+    """The exact step of the worked example, with attention "eager" or "fused"."""
+    return model_step(example.model, example.s, example.b, attention=attention).timeline()
 
 
 def sbh(block: Block) -> float:

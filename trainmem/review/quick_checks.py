@@ -162,7 +162,8 @@ _ALL = (
             Choice(
                 "Full checkpointing",
                 "It would fit, at [[(example.total('full') - example.layer('flash').kept_bytes + "
-                "example_layer.kept_bytes) / GB:.1f]] GB. But every step then runs a second forward pass: a third more FLOPs for what comes free elsewhere.",
+                "example_layer.kept_bytes) / GB:.1f]] GB. But every step then runs a second forward pass: a third "
+                "more FLOPs for what comes free elsewhere.",
             ),
             Choice(
                 "Optimizer states to the CPU",
