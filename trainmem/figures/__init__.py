@@ -14,7 +14,7 @@ function               the figure, and what of yours can drive it
 
 >>> from trainmem import figures
 >>> figures.does_it_fit()
-The 1.3B example, A100 80 GB × 1, no fix: 116.1 GB. Does not fit: 36.1 GB too much.
+The 1.3B example, A100 80 GB × 1: 116.1 GB with no fix. Does not fit.
 """
 
 from trainmem.figures.checkpoints import checkpoint_every_k

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
-from math import sqrt
+from math import log, sqrt
 
 from trainmem.figures.amounts import number, table
 from trainmem.figures.frame import Figure, Picture, button, choice, slider
-from trainmem.figures.svg import BLUE, FILLS, GREY, ORANGE, SKY, VERMILLION, Drawing, Layout, plain, stairs, ticks
+from trainmem.figures.svg import FILLS, GREY, ORANGE, SKY, VERMILLION, Drawing, Layout, plain, stairs
 from trainmem.memory import gpt_layer, lesson_step, recomputation_cost
 from trainmem_solutions import best_k, memory_timeline
 
@@ -34,7 +34,7 @@ def approximate_peak(L: int, c: float, A: float, k: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class CheckpointNumbers:
-    """Levels after each event by what is held, the peak for every k, and a simulator's own levels where one is given."""
+    """Levels after each event by what is held, the peak for every k, and a simulator's own levels, if any."""
 
     phases: tuple[str, ...]
     checkpoints: tuple[float, ...]
@@ -86,12 +86,12 @@ def draw(numbers: CheckpointNumbers, k: int, label: str, layout: Layout) -> str:
     drawing = Drawing(layout)
     if layout.narrow:
         _sawtooth(drawing, numbers, k, 40, 30, layout.width - 44, 150)
-        _against_k(drawing, numbers, k, 40, 258, layout.width - 56, 140)
-        bottom = _time(drawing, 0, 448, layout.width)
+        _against_k(drawing, numbers, k, 40, 268, layout.width - 56, 140)
+        bottom = _time(drawing, 502, layout)
     else:
         _sawtooth(drawing, numbers, k, 40, 30, 330, 210)
         _against_k(drawing, numbers, k, 430, 30, 270, 210)
-        bottom = _time(drawing, 0, 318, layout.width)
+        bottom = _time(drawing, 334, layout)
     return drawing.svg(label, bottom, "narrow" if layout.narrow else "wide")
 
 
@@ -108,14 +108,14 @@ def _sawtooth(
     drawing.path(
         stairs([0.0] * n, numbers.checkpoints, x, y0, scale),
         fill=FILLS["checkpoints"],
-        stroke="currentColor",
+        stroke="currentColor" if n < 150 else "none",
         width=0.5,
         close=True,
     )
     drawing.path(
         stairs(numbers.checkpoints, levels, x, y0, scale),
         fill=FILLS["rebuilt"],
-        stroke="currentColor",
+        stroke="currentColor" if n < 150 else "none",
         width=0.5,
         close=True,
     )
@@ -148,59 +148,65 @@ def _sawtooth(
 def _against_k(
     drawing: Drawing, numbers: CheckpointNumbers, k: int, left: float, top: float, width: float, height: float
 ) -> None:
-    L = len(numbers.peaks)
-    high = max(max(numbers.peaks), numbers.peaks[0], numbers.formula[-1]) * 1.08
-    scale, y0 = height / high, top + height
+    """Both axes are logarithmic: else the lowest point is lost beside the large k."""
+    L, y0 = len(numbers.peaks), top + height
+    levels = [*numbers.peaks, *numbers.formula]
+    low, high = log(min(levels) / 1.4), log(max(levels) * 2)
 
     def x(value: float) -> float:
-        return left + (width * (value - 1) / (L - 1) if L > 1 else width / 2)
+        return left + (width * log(value) / log(L) if L > 1 else width / 2)
 
-    drawing.upright(left, top, height, high, width, "peak against k, in sbh")
+    def y(value: float) -> float:
+        return y0 - height * (log(value) - low) / (high - low)
+
+    drawing.text(left, top - 8, "peak against k, in sbh (log scales)")
+    for tick in (m * 10**power for power in range(-3, 7) for m in (1, 2, 5)):
+        if low <= log(tick) <= high:
+            drawing.faint(left, y(tick), width)
+            drawing.text(left - 5, y(tick) + 4, plain(tick), "end")
     drawing.line(left, y0, left + width, y0)
-    for tick in dict.fromkeys([1, *(t for t in ticks(L, 5) if t >= 1 and t == int(t)), L]):
-        if tick in (1, L) or (x(tick) - x(1) > 22 and x(L) - x(tick) > 26):
-            drawing.line(x(tick), y0, x(tick), y0 + 4)
-            drawing.text(x(tick), y0 + 18, plain(tick), "middle")
+    for tick in [*(2**i for i in range(8) if 2**i < L / 1.3), L]:
+        drawing.line(x(tick), y0, x(tick), y0 + 4)
+        drawing.text(x(tick), y0 + 18, str(tick), "middle")
     if 1 <= numbers.root <= L:
         drawing.line(x(numbers.root), top, x(numbers.root), y0, dash="2 3", width=1.3)
-    drawing.text(max(x(numbers.root), left) + 6, top + 12, f"√(Lc/A) = {numbers.root:.2f}")
-    curve = [(x(i), y0 - peak * scale) for i, peak in enumerate(numbers.formula, 1)]
-    drawing.path(curve, stroke=BLUE, width=1.5, dash="5 4")
-    drawing.path([(x(i), y0 - peak * scale) for i, peak in enumerate(numbers.peaks, 1)], stroke=ORANGE, width=2)
-    here = numbers.peaks[k - 1]
-    drawing.dot(x(k), y0 - here * scale, 5, ORANGE)
-    side = "end" if x(k) > left + width / 2 else "start"
-    drawing.text(
-        x(k) + (-9 if side == "end" else 9),
-        y0 - here * scale + (-6 if side == "end" else 14),
-        f"k = {k}: {number(here)}",
-        side,
-        bold=True,
+    drawing.path([(x(i), y(peak)) for i, peak in enumerate(numbers.peaks, 1)], stroke=ORANGE, width=4)
+    drawing.path(
+        [(x(i), y(peak)) for i, peak in enumerate(numbers.formula, 1)], stroke="currentColor", width=1.6, dash="5 4"
     )
-    drawing.rect(left, y0 + 38, 14, 3, ORANGE, outline=False)
+    here = numbers.peaks[k - 1]
+    drawing.dot(x(k), y(here), 5, ORANGE)
+    if x(k) > left + width / 2:
+        drawing.text(x(k) - 9, y(here) - 8, f"k = {k}: {number(here)}", "end", bold=True)
+    else:
+        drawing.text(x(k) + 10, y(here) + 17, f"k = {k}: {number(here)}", bold=True)
+    drawing.rect(left, y0 + 38, 14, 4, ORANGE, outline=False)
     drawing.text(left + 18, y0 + 44, "simulated")
-    drawing.path([(left + 98, y0 + 40), (left + 114, y0 + 40)], stroke=BLUE, width=2, dash="5 3")
+    drawing.path([(left + 98, y0 + 40), (left + 114, y0 + 40)], stroke="currentColor", width=2, dash="5 3")
     drawing.text(left + 119, y0 + 44, "M(k) = (L/k)c + kA")
+    drawing.line(left + 7, y0 + 52, left + 7, y0 + 64, dash="2 3", width=1.3)
+    drawing.text(left + 18, y0 + 63, f"√(Lc/A) = {numbers.root:.2f}")
 
 
-def _time(drawing: Drawing, x: float, y: float, width: float) -> float:
+def _time(drawing: Drawing, y: float, layout: Layout) -> float:
     """Two bars: a step without and with checkpoints, in forward passes."""
-    drawing.text(x, y, "time of one step, in forward passes", bold=True)
-    left = x + 130
-    unit = (width - left - 46) / CHECKPOINTED_STEP
+    drawing.text(0, y, "time of one step, in forward passes", bold=True)
+    left = 0.0 if layout.narrow else 122.0
+    unit = (layout.width - left - 30) / CHECKPOINTED_STEP
     y += 10
     for words, again in (("no checkpoints", 0.0), ("any k", CHECKPOINTED_STEP - PLAIN_STEP)):
-        drawing.text(left - 8, y + 14, words, "end")
+        if layout.narrow:
+            y += 14
+            drawing.text(0, y, words)
+            y += 5
+        else:
+            drawing.text(left - 8, y + 14, words, "end")
         at = left
-        for long, fill, name in (
-            (1, GREY, "forward"),
-            (again, VERMILLION, "rebuild"),
-            (PLAIN_STEP - 1, SKY, "backward"),
-        ):
+        stretches = ((1, GREY, "forward"), (again, VERMILLION, "rebuild"), (PLAIN_STEP - 1, SKY, "backward"))
+        for long, fill, name in stretches:
             if long:
                 drawing.rect(at, y, long * unit, 19, fill)
-                if long * unit > 7.4 * len(name):
-                    drawing.text(at + long * unit / 2, y + 14, name, "middle", fill="#000000")
+                drawing.text(at + long * unit / 2, y + 14, name, "middle", fill="#000000")
                 at += long * unit
         drawing.text(at + 6, y + 14, number(PLAIN_STEP + again))
         y += 25
@@ -215,7 +221,8 @@ def picture(L: int, k: int, A: float, c: float = C, simulator: Simulator | None 
     lowest = numbers.peaks[numbers.best - 1]
     others = [i for i, peak in enumerate(numbers.peaks, 1) if peak == lowest]
     best = f"k = {' and '.join(map(str, others))}" if len(others) < 4 else f"k = {others[0]} to {others[-1]}"
-    said = f"L = {L}, c = {number(c)}, A = {number(A)} (units of sbh): with a checkpoint every {k} layers the peak is {number(here)}."
+    shape = f"L = {L}, c = {number(c)}, A = {number(A)} (units of sbh)"
+    said = f"{shape}: with a checkpoint every {k} layers the peak is {number(here)}."
     compared = (
         f"M(k) = (L/k)c + kA gives {number(numbers.formula[k - 1])}. The lowest peak is {number(lowest)} at {best}; "
         f"√(Lc/A) = {numbers.root:.2f}. Without checkpoints {number(L * A)} are held."
@@ -228,11 +235,10 @@ def picture(L: int, k: int, A: float, c: float = C, simulator: Simulator | None 
     if numbers.yours is not None:
         right = [a + b for a, b in zip(numbers.checkpoints, numbers.rebuilt, strict=True)]
         wrong = [i for i, (a, b) in enumerate(zip(numbers.yours, right, strict=True)) if abs(a - b) > 1e-9 * max(right)]
-        verdict = (
-            "is the right one"
-            if not wrong
-            else f"differs first after event {wrong[0] + 1}: {number(numbers.yours[wrong[0]])} for {number(right[wrong[0]])}"
-        )
+        verdict = "is the right one"
+        if wrong:
+            i = wrong[0]
+            verdict = f"differs first after event {i + 1}: {number(numbers.yours[i])} for {number(right[i])}"
         text += f"<p>{escape(f'Your timeline {verdict}.')}</p>"
     shown = sorted({1, 2, 3, 4, 6, 8, 12, k, L} & set(range(1, L + 1)))
     rows = [[str(i), number(numbers.peaks[i - 1]), number(numbers.formula[i - 1])] for i in shown]
@@ -241,7 +247,7 @@ def picture(L: int, k: int, A: float, c: float = C, simulator: Simulator | None 
     sentence = (
         f"L = {L}, every {k}: peak {number(here)} sbh; lowest {number(lowest)} at {best}; √(Lc/A) = {numbers.root:.2f}"
     )
-    return Picture(sentence[:110], lambda layout: draw(numbers, k, label, layout), text)
+    return Picture(sentence, lambda layout: draw(numbers, k, label, layout), text)
 
 
 def checkpoint_every_k(L: int = 24, *, k: int = 6, A: float = 34, simulator: Simulator | None = None) -> Figure:

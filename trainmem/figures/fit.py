@@ -6,7 +6,7 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
-from trainmem.figures.amounts import gb, number, table
+from trainmem.figures.amounts import gb, in_gb, number, table
 from trainmem.figures.frame import Figure, Picture, button, choice, field, switch
 from trainmem.figures.svg import FILLS, Drawing, Layout, length_of, on, plain, ticks
 from trainmem.memory import GPUS, MODELS, model_states
@@ -109,7 +109,7 @@ def ladder_of(
     that gains nothing does not appear. What a rung sets is found by trying which fix gives the peak that it names.
     """
     rungs: list[tuple[str, Fixes, float]] = []
-    fixes, budget = Fixes(), float("inf")
+    fixes, budget = Fixes(), 1e30
     while True:
         try:
             name, peak = ladder(*case.shape, budget, n_gpus=case.n_gpus, limited_by=limited_by, free=FREE)
@@ -167,18 +167,25 @@ def draw(case: Case, fixes: Fixes, label: str, layout: Layout) -> str:
             if long > 0:
                 drawing.rect(x, y + 18, long, 34, FILLS[name])
             words = _short(name)
-            if long > length_of(words, layout.size):
-                drawing.text(x + long / 2, y + 40, words, "middle", fill=on(FILLS[name]))
+            if long > length_of(words, layout.size) + 8:
+                drawing.text(x + 6, y + 40, words, fill=on(FILLS[name]))
             x += long
         y += bars
     drawing.line(left, y, right, y)
     for tick in ticks(high, 4 if layout.narrow else 8):
         drawing.line(left + tick * 1e9 * scale, y, left + tick * 1e9 * scale, y + 4)
-        drawing.text(left + tick * 1e9 * scale, y + 18, plain(tick), "start" if tick == 0 else "middle")
+        x = left + tick * 1e9 * scale
+        drawing.text(x, y + 18, plain(tick), "start" if tick == 0 else "end" if x > right - 16 else "middle")
     drawing.text(right, y + 34, "GB on one GPU", "end")
-    drawing.line(capacity, 34, capacity, y, width=2.5)
-    drawing.line(line, 34, line, y, width=1.8, dash="6 4")
-    gpu = f"{GPUS[case.gpu].title}: {number(case.gpu_bytes / 1e9)} GB"
+    # Where a line would cross the words above the bars, it stands at the bars alone.
+    stretches = (
+        [(34.0, y)] if line > 200 else [(34.0, 44.0)] + [(44 + bars * i + 15, 44 + bars * i + 56) for i in (0, 1)]
+    )
+    for start, end in stretches:
+        drawing.line(capacity, start, capacity, end, width=2.5)
+        drawing.line(line, start, line, end, width=1.8, dash="6 4")
+    size = number(case.gpu_bytes / 1e9)
+    gpu = f"{GPUS[case.gpu].title.removesuffix(f' {size} GB')}: {size} GB"
     free = f"15% free: {number(case.gpu_bytes * (1 - FREE) / 1e9)} GB"
     if capacity > layout.width / 2:
         drawing.text(min(capacity + 2, right), 12, gpu, "end", bold=True)
@@ -192,15 +199,13 @@ def draw(case: Case, fixes: Fixes, label: str, layout: Layout) -> str:
     y += 22
     for name in PARTS:
         before, after = plainly[name], now[name]
-        moved = abs(after - before) > 1
+        moved, stays = abs(after - before) > 1, "" if fixes == Fixes() else "does not move"
         drawing.key(0, y, FILLS[name], _long(name))
         x = 132.0 if layout.narrow else 160.0
-        drawing.text(
-            x, y, f"{number(before / 1e9)} → {number(after / 1e9)} GB" if moved else f"{gb(after)}", bold=moved
-        )
+        drawing.text(x, y, f"{in_gb(before)} → {in_gb(after)} GB" if moved else f"{gb(after)}", bold=moved)
         if not layout.narrow:
-            drawing.text(x + 180, y, f"moves, by {gb(abs(after - before))}" if moved else "does not move")
-        elif not moved:
+            drawing.text(x + 180, y, f"moves, by {gb(abs(after - before))}" if moved else stays)
+        elif stays and not moved:
             drawing.text(layout.width - 4, y, "stays", "end")
         y += 21
     return drawing.svg(label, y, "narrow" if layout.narrow else "wide")
@@ -253,33 +258,42 @@ def picture(
     text = f"<p>{escape(f'{what}: {gb(total)}. {verdict}')}</p>"
     if before != fixes:
         moved = [
-            f"{_long(name)} {number(was[name] / 1e9)} → {gb(now[name])}"
-            for name in PARTS
-            if abs(was[name] - now[name]) > 1
+            f"{_long(name)} {in_gb(was[name])} → {gb(now[name])}" for name in PARTS if abs(was[name] - now[name]) > 1
         ]
         still = [_long(name) for name in PARTS if abs(was[name] - now[name]) <= 1]
         words = ("What moved: " + ", ".join(moved) if moved else "Nothing moved") + (
             "; what did not: " + ", ".join(still) if still and moved else ""
         )
         text += f"<p>{escape(words)}.</p>"
-    name, peak = ladder(*case.shape, case.gpu_bytes, n_gpus=case.n_gpus, limited_by=limited_by, free=FREE)
-    if name is None:
-        answer = f"The ladder ends without a fit: {gb(float(peak))} with everything on."
-    else:
-        answer = f"The cheapest fix is {RUNGS.get(str(name), str(name))}: {gb(float(peak))}."
+    answer = _answer(case, limited_by, ladder)
     text += f"<p>{escape(answer)}</p>"
-    rows = [[_long(part), gb(plainly[part]), gb(now[part])] for part in PARTS]
-    rows.append(["in all", gb(sum(plainly.values())), gb(total)])
-    text += table("One GPU", ["part", "no fix", "with the fixes"], rows)
+    rows = [[_long(part), in_gb(plainly[part]), in_gb(now[part])] for part in PARTS]
+    rows.append(["in all", in_gb(sum(plainly.values())), in_gb(total)])
+    text += table("One GPU, in GB", ["part", "no fix", "with the fixes"], rows)
     if model.style == "llama":
         own = model.layer(case.s, 1, attention="fused")
         text += (
-            f"<p>Activations here are those of a GPT layer of this width, as in exercise 5: 34 sbh with FlashAttention. "
-            f"This model's own layer keeps {number(own.kept_bytes / own.sbh)} sbh.</p>"
+            "<p>Activations here are those of a GPT layer of this width, as in exercise 5: 34 sbh with "
+            f"FlashAttention. This model's own layer keeps {number(own.kept_bytes / own.sbh)} sbh.</p>"
         )
     label = f"{TITLE} {what}: {parts}; {gb(total)} in all. {verdict} {answer}"
-    sentence = f"{_capital(model.title)}, {gpu.title} × {case.n_gpus}, {named(case, fixes)}: {gb(total)}. {verdict}"
-    return Picture(sentence[:110], lambda layout: draw(case, fixes, label, layout), text)
+    short = named(case, fixes).replace(RUNGS["flash"], "flash").replace(RUNGS["checkpoint"], "checkpoints")
+    short = short.replace("micro-batch", "b =").replace(RUNGS["offload"], "offload")
+    ends = (
+        "Does not fit." if total > case.gpu_bytes else "Fits." if verdict.startswith("Fits") else "Over the 15% line."
+    )
+    sentence = f"{_capital(model.title)}, {gpu.title} × {case.n_gpus}: {gb(total)} with {short}. {ends}"
+    return Picture(sentence, lambda layout: draw(case, fixes, label, layout), text)
+
+
+def _answer(case: Case, limited_by: str, ladder: Ladder) -> str:
+    try:
+        name, peak = ladder(*case.shape, case.gpu_bytes, n_gpus=case.n_gpus, limited_by=limited_by, free=FREE)
+        if name is None:
+            return f"The ladder ends without a fit: {gb(float(peak))} with everything on."
+        return f"The cheapest fix is {RUNGS.get(str(name), str(name))}: {gb(float(peak))}."
+    except Exception as error:
+        return f"Your function raised {type(error).__name__}: {error}"
 
 
 def _capital(words: str) -> str:

@@ -31,16 +31,19 @@ class Picture:
 _NAMES = """
 const figure = this.closest('.trainmem-figure');
 const name = () => {
-  const say = (node, words) => { if (node.getAttribute('aria-label') !== words) node.setAttribute('aria-label', words); };
+  const say = (node, words) => {
+    if (node.getAttribute('aria-label') !== words) node.setAttribute('aria-label', words);
+  };
   figure.querySelectorAll('[role=slider], .widget-readout').forEach(node => {
     const label = node.closest('.widget-inline-hbox').querySelector('.widget-label');
     if (!node.hasAttribute('role')) node.setAttribute('role', 'textbox');
     if (label) say(node, label.textContent);
   });
-  figure.querySelectorAll('.widget-play').forEach(play => play.querySelectorAll('button').forEach((button, i) => {
-    say(button, ['Play or pause', 'Stop', 'Repeat'][i]);
-    button.title = button.getAttribute('aria-label');
-  }));
+  figure.querySelectorAll('.widget-play').forEach(play => {
+    const buttons = play.querySelectorAll('button');
+    const names = buttons.length > 3 ? ['Play', 'Pause', 'Stop', 'Repeat'] : ['Play or pause', 'Stop', 'Repeat'];
+    buttons.forEach((button, i) => { say(button, names[i]); button.title = names[i]; });
+  });
   figure.querySelectorAll('.trainmem-numbers .widget-html-content').forEach(node => {
     node.setAttribute('aria-live', 'polite');
   });
@@ -61,16 +64,20 @@ _STYLE = """
   color: var(--jp-content-font-color1, #1a1a1a); }
 .trainmem-figure svg { display: block; width: 100%; height: auto; overflow: visible; }
 .trainmem-figure svg.narrow { display: none; max-width: 460px; }
+.trainmem-figure .widget-play { margin-right: 12px; }
 @container (max-width: 600px) {
   .trainmem-figure svg.wide { display: none; }
   .trainmem-figure svg.narrow { display: block; }
+  .trainmem-figure .spare { display: none; }
+  .trainmem-figure th, .trainmem-figure td { padding: 2px 4px; }
 }
 .trainmem-figure p { margin: 4px 0; }
-.trainmem-figure table { border-collapse: collapse; margin: 6px 0; font-size: 13px; display: block; overflow-x: auto; }
+.trainmem-figure table { border-collapse: collapse; margin: 6px 0; font-size: 13px; width: auto; }
 .trainmem-figure caption { text-align: left; font-weight: bold; padding: 2px 0; }
 .trainmem-figure th, .trainmem-figure td { padding: 2px 8px; text-align: right; border: 0;
   border-bottom: 1px solid var(--jp-border-color2, #bbb); color: inherit; }
-.trainmem-figure th { font-weight: 600; } .trainmem-figure tbody th { text-align: left; }
+.trainmem-figure th { font-weight: 600; }
+.trainmem-figure tbody th, .trainmem-figure thead th:first-child { text-align: left; }
 .trainmem-figure tr, .trainmem-figure thead { background: none !important; }
 .trainmem-figure :focus-visible { outline: 2px solid #0072B2; outline-offset: 1px; }
 """
@@ -146,7 +153,7 @@ class Figure(widgets.VBox):
         self._numbers.value = picture.text
 
 
-_LABEL = {"description_width": "8.5em"}
+_LABEL = {"description_width": "initial"}
 
 
 def _layout(width: str = "300px") -> widgets.Layout:
@@ -155,18 +162,18 @@ def _layout(width: str = "300px") -> widgets.Layout:
 
 def slider(description: str, value: int, low: int, high: int, step: int = 1) -> widgets.IntSlider:
     """A slider with its label and a number that can be typed."""
-    return widgets.IntSlider(value, low, high, step, description=description, style=_LABEL, layout=_layout("340px"))
+    return widgets.IntSlider(value, low, high, step, description=description, style=_LABEL, layout=_layout("360px"))
 
 
 def choice(description: str, options: Sequence[tuple[str, Any]], value: Any) -> widgets.Dropdown:
     """One of several."""
-    return widgets.Dropdown(options=options, value=value, description=description, style=_LABEL, layout=_layout())
+    return widgets.Dropdown(options=options, value=value, description=description, style=_LABEL, layout=_layout("auto"))
 
 
 def field(description: str, value: int, low: int, high: int, step: int = 1) -> widgets.BoundedIntText:
     """A whole number."""
     return widgets.BoundedIntText(
-        value, low, high, step, description=description, style={"description_width": "5.5em"}, layout=_layout("160px")
+        value, low, high, step, description=description, style=_LABEL, layout=_layout(f"{102 + 7 * len(description)}px")
     )
 
 

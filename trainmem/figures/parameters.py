@@ -26,9 +26,6 @@ SYMBOLS = {
     "down": "MLP, down",
 }
 
-#: Any number of heads that a hidden size is a multiple of gives the same matrices; sizes here are multiples of 64.
-_HEADS = 64
-
 Counter = Callable[..., float]
 
 
@@ -51,8 +48,9 @@ def layer_numbers(style: str, h: int, f: int, g: int, L: int, V: int, tied: bool
 
     ``approximate`` is 12Lh², ``embedding`` the parameters of the model outside its layers.
     """
-    llama = llama_layer(1, 1, h, _HEADS, f=f, kv=_HEADS // g).matrices
-    matrices = llama if style == "llama" else gpt_layer(1, 1, h, _HEADS, f=f).matrices
+    # The number of heads changes no matrix: g of them, which share one key/value head, are enough.
+    llama = llama_layer(1, 1, h, g, f=f, kv=1).matrices
+    matrices = llama if style == "llama" else gpt_layer(1, 1, h, 1, f=f).matrices
     narrow = {matrix.name: matrix for matrix in llama}
     weights = []
     for matrix in matrices:
@@ -65,7 +63,7 @@ def layer_numbers(style: str, h: int, f: int, g: int, L: int, V: int, tied: bool
     layer = params_per_layer(h, **options)
     whole = model_params(L, h, V, **options, tied=tied, positions=positions)
     others = layer - sum(count for *_, count in weights)
-    bare = gpt_layer(1, 1, h, _HEADS)
+    bare = gpt_layer(1, 1, h, 1)
     approximate = L * sum(matrix.elements for matrix in bare.matrices if matrix.kind == "weight")
     return LayerNumbers(h, tuple(weights), others, layer, whole, approximate, whole - L * layer)
 
@@ -80,12 +78,12 @@ def draw(numbers: LayerNumbers, label: str, layout: Layout) -> str:
     bars.append(("biases, norms", "", numbers.others, GREEN))
     high = max(count / unit for *_, count, _ in bars)
     y = 22.0
-    drawing.text(0, 12, f"in units of h² = {unit:,}")
+    drawing.text(0, 13, f"in units of h² = {unit:,}")
     for name, shape, count, fill in bars:
         long = count / unit / high * width
         drawing.text(left - 6, y + 14, name, "end")
         drawing.rect(left, y, max(long, 1), 18, fill)
-        words = number(count / unit) + (f"   {shape}" if shape and not layout.narrow else "")
+        words = number(count / unit) + (f"  ({shape})" if shape and not layout.narrow else "")
         drawing.text(left + max(long, 1) + 6, y + 14, words)
         y += 25
     for tick in ticks(high, 4):
@@ -94,7 +92,7 @@ def draw(numbers: LayerNumbers, label: str, layout: Layout) -> str:
         drawing.text(x, y + 18, plain(tick), "middle")
     drawing.line(left, y, left + width, y)
     y += 34
-    drawing.text(0, y, f"one layer: {numbers.layer:,} = {number(numbers.layer / unit)} h²", bold=True)
+    drawing.text(0, y, f"one layer: {numbers.layer:,} = {numbers.layer / unit:.2f} h²", bold=True)
     y += 26
     drawing.text(0, y, "the whole model", bold=True)
     y += 8
@@ -139,20 +137,23 @@ def picture(
     kind = "Llama-style" if style == "llama" else "GPT"
     bars = [*numbers.weights, ("biases and norms", "", numbers.others)]
     said = ", ".join(f"{name} {number(count / unit)}" for name, _, count in bars)
-    layer = f"One {kind} layer with h = {h:,} and f = {f:,} has {numbers.layer:,} parameters, {number(numbers.layer / unit)} h²."
+    layer = (
+        f"One {kind} layer with h = {h:,} and f = {f:,} has {numbers.layer:,} parameters, "
+        f"{numbers.layer / unit:.2f} h²."
+    )
     model = (
-        f"{title}: {numbers.model:,} parameters in {L} layers; 12Lh² is {numbers.approximate / numbers.model:.3f} of it, "
-        f"the embedding with the final norm {numbers.embedding / numbers.model:.1%}."
+        f"{title}: {numbers.model:,} parameters in {L} layers; 12Lh² is {numbers.approximate / numbers.model:.3f} "
+        f"of it, the embedding with the final norm {numbers.embedding / numbers.model:.1%}."
     )
     label = f"{TITLE}. {layer} In units of h²: {said}. {model}"
     rows = [[name, shape, f"{count:,}", number(count / unit)] for name, shape, count in bars]
-    rows.append(["one layer", "", f"{numbers.layer:,}", number(numbers.layer / unit)])
+    rows.append(["one layer", "", f"{numbers.layer:,}", f"{numbers.layer / unit:.2f}"])
     text = f"<p>{escape(layer)}</p><p>{escape(model)}</p>"
     if counter is not None:
         text += f"<p>{escape(_compared(counter, numbers.layer, h, f / h, 1 / g, style))}</p>"
-    text += table("Parameters of one layer", ["matrix", "shape", "parameters", "in h²"], rows)
+    text += table("Parameters of one layer", ["matrix", "shape", "parameters", "in h²"], rows, spare=1)
     sentence = f"{title}: {numbers.layer:,} parameters a layer, {numbers.model:,} in all"
-    return Picture(sentence[:110], lambda layout: draw(numbers, label, layout), text)
+    return Picture(sentence, lambda layout: draw(numbers, label, layout), text)
 
 
 def _compared(counter: Counter, right: int, h: int, mlp_ratio: float, n_kv_ratio: float, style: str) -> str:

@@ -39,7 +39,7 @@ class Layout:
 
 
 WIDE = Layout(720)
-NARROW = Layout(320)
+NARROW = Layout(300)
 
 
 def on(fill: str) -> str:
@@ -81,6 +81,8 @@ class Drawing:
     def text(
         self, x: float, y: float, words: str, anchor: str = "start", *, bold: bool = False, fill: str = "currentColor"
     ) -> None:
+        if not words:
+            return
         more = (' font-weight="bold"' if bold else "") + ("" if anchor == "start" else f' text-anchor="{anchor}"')
         more += "" if fill == "currentColor" else f' fill="{fill}"'
         self.parts.append(f'<text x="{_n(x)}" y="{_n(y)}"{more}>{escape(words)}</text>')
@@ -115,6 +117,12 @@ class Drawing:
         edge += f' stroke-dasharray="{dash}"' if dash else ""
         self.parts.append(f'<path d="M{steps}{"Z" if close else ""}" fill="{fill}"{edge}/>')
 
+    def faint(self, x: float, y: float, width: float) -> None:
+        """A faint line across."""
+        self.parts.append(
+            f'<path d="M{_n(x)} {_n(y)}h{_n(width)}" stroke="currentColor" stroke-opacity="0.25" fill="none"/>'
+        )
+
     def dot(self, x: float, y: float, radius: float, fill: str) -> None:
         self.parts.append(
             f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}" fill="{fill}" stroke="currentColor" '
@@ -130,9 +138,7 @@ class Drawing:
         """A vertical axis at ``x`` from 0 at y + height up to ``high`` at y, with faint lines across."""
         for tick in ticks(high):
             level = y + height * (1 - tick / high)
-            self.parts.append(
-                f'<path d="M{_n(x)} {_n(level)}h{_n(width)}" stroke="currentColor" stroke-opacity="0.25" fill="none"/>'
-            )
+            self.faint(x, level, width)
             self.text(x - 5, level + 4, plain(tick), "end")
         self.text(x, y - 8, unit)
 

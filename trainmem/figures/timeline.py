@@ -8,7 +8,7 @@ from html import escape
 import ipywidgets as widgets
 import numpy as np
 
-from trainmem.figures.amounts import gb, table
+from trainmem.figures.amounts import gb, in_gb, table
 from trainmem.figures.frame import Figure, Picture, button, choice, field, slider, switch
 from trainmem.figures.svg import FILLS, GREY, SKY, Drawing, Layout, stairs
 from trainmem.memory import (
@@ -169,7 +169,7 @@ def draw(numbers: StepNumbers, at: int, reading: str, label: str, layout: Layout
     # What is held at the chosen event, from the top of the stack to the ground.
     rows = [(name, levels[at]) for name, levels in reversed(numbers.held.items())]
     if layout.narrow:
-        x, y = 0.0, y0 + 66
+        x, y = 2.0, y0 + 56
     else:
         x, y = layout.width - 196.0, 34.0
     drawing.text(x, y, f"event {at + 1}: {gb(total)}", bold=True)
@@ -255,19 +255,19 @@ def picture(
         words = f"full, every {k}" if name == "full" else name
         # Layer by layer, every layer is rebuilt by itself.
         cells = [
-            gb(row[r][0]) + (" (k = 1)" if name == "full" and k > 1 and r in ("equal", "sizes") else "")
+            in_gb(row[r][0]) + (" (k = 1)" if name == "full" and k > 1 and r in ("equal", "sizes") else "")
             for r in READINGS
         ]
         rows.append([words, *cells])
     summary = table(
-        "Peaks by recomputation and reading",
+        "Peaks in GB",
         ["recomputation", "every tensor", "own sizes", "equal units", "exercise 4"],
         rows,
     )
     notes = _notes(model, s, b, recompute, k, reading, fused)
     text = f"<p>{escape(peak)}</p><p>{escape(now)}</p>{summary}{notes}"
     sentence = f"{model.title}, {RECOMPUTATION[recompute]}: peak {gb(top)}, {when}"
-    return Picture(sentence[:110], lambda layout: draw(numbers, at, reading, label, layout), text)
+    return Picture(sentence, lambda layout: draw(numbers, at, reading, label, layout), text)
 
 
 def _notes(model: Model, s: int, b: int, recompute: str, k: int, reading: str, fused: bool) -> str:
@@ -275,15 +275,16 @@ def _notes(model: Model, s: int, b: int, recompute: str, k: int, reading: str, f
     if model.style == "llama":
         layer, formula = model.layer(s, b, attention="eager"), gpt_layer(s, b, model.h, model.a)
         notes.append(
-            f"“Every tensor” counts this model's own layer ({layer.kept_bytes / layer.sbh:.1f} sbh without recomputation); "
-            f"the other columns count it by the GPT formula ({formula.kept_bytes / formula.sbh:.0f} sbh)."
+            f"“Every tensor” counts this model's own layer ({layer.kept_bytes / layer.sbh:.1f} sbh without "
+            "recomputation); the other columns count it by the GPT formula "
+            f"({formula.kept_bytes / formula.sbh:.0f} sbh)."
         )
         equal, sizes = (
             [peaks(model, s, b, name, 1, fused)[r][0] for name in RECOMPUTATION] for r in ("equal", "sizes")
         )
         notes.append(
-            f"With gradients in equal units the three peaks are {_three(equal)}; with each gradient's own size they are "
-            f"{_three(sizes)}."
+            f"With gradients in equal units the three peaks are {_three(equal)}; with each gradient's own size "
+            f"they are {_three(sizes)}."
         )
     if fused and recompute == "selective":
         notes.append("Under FlashAttention no attention matrix is kept, so selective recomputation changes nothing.")

@@ -7,7 +7,7 @@ from html import escape
 
 from trainmem.figures.amounts import number, table
 from trainmem.figures.frame import Figure, Picture, button, slider, switch
-from trainmem.figures.svg import ORANGE, PURPLE, Drawing, Layout
+from trainmem.figures.svg import ORANGE, PURPLE, Drawing, Layout, length_of
 from trainmem.memory import MODELS, RULES, Tensor
 from trainmem_solutions import activation_bytes
 
@@ -107,18 +107,18 @@ def draw(walk: Walk, at: int, label: str, layout: Layout) -> str:
     """The picture after ``at`` operations: the diagram, what has been kept, and the two running totals."""
     drawing = Drawing(layout)
     row = 27.0
-    top = 20.0
+    top = 22.0
     places: list[tuple[float, float]] = []
     first = sum(not stop.second_half for stop in walk.stops)
     for i, stop in enumerate(walk.stops):
         aside = stop.second_half and not layout.narrow
-        places.append((372.0 if aside else 12.0, top + row * (i - first if aside else i)))
+        places.append((404.0 if aside else 12.0, top + row * (i - first if aside else i)))
     box = 122.0 if not layout.narrow else 112.0
     _skip(drawing, places[0], places[first - 1])
     _skip(drawing, places[first], places[-1])
-    drawing.text(12, 11, "attention, from the layer input down")
+    drawing.text(12, 13, "attention, from the layer input down")
     if not layout.narrow:
-        drawing.text(372, 11, "MLP")
+        drawing.text(404, 13, "MLP")
     for i, (stop, (x, y)) in enumerate(zip(walk.stops, places, strict=True), 1):
         done = i <= at
         if i not in (1, first + 1):
@@ -136,7 +136,7 @@ def draw(walk: Walk, at: int, label: str, layout: Layout) -> str:
     if layout.narrow:
         x, y, width = 12.0, places[-1][1] + row + 18, layout.width - 24.0
     else:
-        x, y, width = 372.0, max(places[-1][1] + row + 22, 0), 330.0
+        x, y, width = 404.0, max(places[-1][1] + row + 22, 0), 306.0
     stop = walk.stops[at - 1] if at else None
     last = walk.stops[-1]
     bottom = y
@@ -168,18 +168,16 @@ def _kept(drawing: Drawing, stop: Stop, x: float, y: float, layout: Layout) -> N
     core = [amount for *_, amount, core in stop.tensors if core]
     rest = [amount for *_, amount, core in stop.tensors if not core]
     names = ", ".join(name for name, *_ in stop.tensors)
-    names = {"dropped attention weights, V": "dropped weights, V", "Q, K, V, context": "Q, K, V, context"}.get(
-        names, names
-    )
-    names = "mask" if names.endswith(".mask") else names
+    names = "mask" if names.endswith(".mask") else names.replace("dropped attention", "dropped")
     amounts = [(sum(rest), ORANGE, "sbh")] * bool(rest) + [(sum(core), PURPLE, "as²b")] * bool(core)
     for amount, fill, unit in amounts:
         words = f"+{number(amount)} {unit}"
         drawing.rect(x, y + 4, 11, 11, fill)
         drawing.text(x + 15, y + 15, words, bold=True)
-        x += 22 + 7.6 * len(words)
-    if not layout.narrow and 7.2 * len(names) < (350 if stop.second_half else 235) - 76 * (len(amounts) - 1):
-        drawing.text(x, y + 15, names)
+        x += 20 + 7.2 * len(words)
+    if not layout.narrow:
+        room = (layout.width if stop.second_half else 404 - 8) - x
+        drawing.text(x, y + 15, names if length_of(names, 13) <= room else names.replace(" output", ""))
 
 
 def picture(style: str, fused: bool, dropout: bool, at: int, counter: Counter | None = None) -> Picture:
