@@ -155,6 +155,17 @@ def test_every_tensor_has_a_name_a_shape_and_a_keeper():
         assert layer.kept_bytes + layer.extra_bytes == sum(x.nbytes for x in layer.everything)
 
 
+@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
+def test_walking_through_a_layer_meets_every_kept_tensor_once(recompute):
+    layer = gpt_layer(6, 2, 12, 3, recompute=recompute)
+    met = [tensor for _, tensors in layer.walk() for tensor in tensors]
+    assert sorted(x.name for x in met) == sorted(x.name for x in layer.everything)
+    assert [op for op, _ in layer.walk()] == list(layer.operations)
+    orange = sum(number for number, unit in map(layer.units, layer.kept) if unit == "sbh")
+    magenta = sum(number for number, unit in map(layer.units, layer.kept) if unit == "as²b")
+    assert (orange, magenta) == {"none": (34, 5), "selective": (34, 0), "full": (2, 0)}[recompute]
+
+
 def test_what_dropout_adds():
     with_, without = ({x.name for x in gpt_layer(6, 2, 12, 3, dropout=x).kept} for x in (True, False))
     assert with_ - without == {

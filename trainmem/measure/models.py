@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
+from torch.utils import checkpoint as recomputation
 
 from trainmem.measure.naming import Moment, at, inside, op
 
@@ -39,7 +39,7 @@ class GPTLayer(nn.Module):
         f = 4 * h if f is None else f
         self.d, self.attention, self.recompute, self.p = h // a, attention, recompute, dropout
         self.t, self.sequence_parallel = t, sequence_parallel
-        self.ln1, self.ln2 = nn.LayerNorm(h), nn.LayerNorm(h)
+        self.ln1, self.ln2 = (nn.LayerNorm(h) for _ in range(2))
         self.q_proj, self.k_proj, self.v_proj = (nn.Linear(h, h // t) for _ in range(3))
         self.proj = nn.Linear(h // t, h)
         self.fc1, self.fc2 = nn.Linear(h, f // t), nn.Linear(f // t, h)
@@ -173,7 +173,8 @@ class Transformer(nn.Module):
             x = self._segment(0, L, x)
         else:
             for start in range(0, L, self.every):
-                x = checkpoint(self._segment, start, min(start + self.every, L), x, use_reentrant=False)
+                end = min(start + self.every, L)
+                x = recomputation.checkpoint(self._segment, start, end, x, use_reentrant=False)
         with inside("head"):
             return self.head(x, targets)
 
@@ -245,7 +246,7 @@ def _attend(layer: nn.Module, rows: list[Tensor], a: int, kv: int) -> Tensor:
     b, s, _ = rows[0].shape
     core, p, softmax = _core, layer.p, getattr(layer, "softmax", "bf16")
     if layer.recompute == "selective":
-        core = partial(checkpoint, _core, use_reentrant=False)
+        core = partial(recomputation.checkpoint, _core, use_reentrant=False)
     heads = (op(f"{name}_heads", _heads, rows.pop(0), n) for name, n in (("q", a), ("k", kv), ("v", kv)))
     return op("merge_heads", _merge, core(next(heads), next(heads), next(heads), p, softmax), b, s)
 

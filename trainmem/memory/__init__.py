@@ -8,8 +8,8 @@ module     what is in it
 ========== ============================================================================================================
 layers     `gpt_layer`, `llama_layer`, `embedding`, `head` (with the loss), `linear_layer`, `trainer_layer` → `Block`;
            `MODES`: the lesson's baseline, flash, selective and full as options
-operations `Block`: ``kept``, ``extras``, ``kept_bytes``, ``matrices``, ``parameters``, ``operations``, ``recompute()``;
-           `RULES`: what each kind of operation keeps, and why
+operations `Block`: ``kept``, ``extras``, ``kept_bytes``, ``matrices``, ``parameters``, ``operations``, ``walk()``,
+           ``units()``, ``recompute()``; `RULES`: what each kind of operation keeps, and why
 tensors    `Tensor` (name, shape, sizes, format, part, ``nbytes``, ``needed_by``, ``kept_by``), `Matrix`
 states     `model_states` by recipe (`RECIPES`), ZeRO stage, GPUs and t; `lora_parameters`
 pipeline   `stage_kept`: what a stage of a 1F1B pipeline holds

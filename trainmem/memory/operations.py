@@ -128,6 +128,23 @@ class Block:
         """Sum over ``extras``."""
         return sum(tensor.nbytes for tensor in self.extras)
 
+    def walk(self) -> list[tuple[Operation, tuple[Tensor, ...]]]:
+        """Each operation in forward order, with the tensors that are kept from then on because of it (extras too)."""
+        held = {tensor.name: tensor for tensor in self.everything}
+        steps = []
+        for op in self.operations:
+            again = op.name in self.recomputed
+            names = op.reads if again else [name for _, name in op.keeps]
+            new = [name for name in dict.fromkeys(names) if name in held and (not again or name in self.region_inputs)]
+            steps.append((op, tuple(held.pop(name) for name in new)))
+        return steps
+
+    def units(self, tensor: Tensor) -> tuple[float, str]:
+        """A tensor in the unit of its part: ``(2.0, "sbh")``, or ``(1.0, "as²b")`` in the attention core."""
+        if tensor.part == "core":
+            return tensor.nbytes / self.as2b, "as²b"
+        return tensor.nbytes / self.sbh, "sbh"
+
     @property
     def matrices(self) -> tuple[Matrix, ...]:
         """The parameters of the block, array by array, in forward order."""
@@ -317,9 +334,11 @@ class Builder:
     def scale(self, name: str, x: str, out: str) -> str:
         return self.operation(name, "scale", (x,), (self.tensor(out, self._shape(x)),))
 
-    def copy(self, name: str, x: str, out: str, shape: str | None = None, format: str = "bf16") -> str:
+    def copy(
+        self, name: str, x: str, out: str, shape: str | None = None, format: str = "bf16", alias: bool = False
+    ) -> str:
         """Another layout or another format: a new tensor, and nothing kept."""
-        return self.operation(name, "copy", (x,), (self.tensor(out, shape or self._shape(x), format),))
+        return self.operation(name, "copy", (x,), (self.tensor(out, shape or self._shape(x), format),), alias=alias)
 
     def attention(self, name: str, q: str, k: str, v: str, out: str, lse_shape: str) -> str:
         lse = self.tensor(f"{name}.logsumexp", lse_shape, "fp32", extra=True)
