@@ -17,12 +17,13 @@ def lesson(lab, lab_folder, browser):
         shutil.copy(LESSON.parent / name, lab_folder / name)
     shutil.copytree(LESSON.parent / "figures", lab_folder / "figures", dirs_exist_ok=True)
     page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(200_000)
     page.said, page.asked = [], []
     page.on("console", lambda message: page.said.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: page.said.append(str(error)))
     page.on("request", lambda request: page.asked.append(request.url))
     heard = []  # frames of the kernel's channel: a run that is asked for before the first one is lost
-    page.on("websocket", lambda socket: socket.on("framereceived", heard.append))
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: heard.append(frame)))
     open_notebook(page, lab, "lesson.ipynb")
     while not heard:
         page.wait_for_timeout(50)
