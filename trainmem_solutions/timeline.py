@@ -163,6 +163,9 @@ class Lines:
     def __init__(self, title, curves, across, down):
         self.title, self.curves, self.across, self.down = title, curves, across, down
 
+    def __repr__(self):
+        return self.title
+
     def _repr_svg_(self):
         top = max(max(values) for *_, values in self.curves) or 1
         parts = [

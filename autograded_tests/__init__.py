@@ -1,0 +1,1 @@
+"""Tests of the course, and the sample class that `make grade` grades."""
