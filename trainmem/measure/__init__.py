@@ -15,6 +15,7 @@ progress      `Run`: many cases with a bar, saved after each, going on after an 
 results       `Results`: JSON files of a run, and what to say of those that cannot be read
 tables        predictions, peaks and times as Markdown
 reading       what the numbers say, in sentences: your guess, a difference, an out-of-memory error
+quantities    bytes and parts for people
 plots         pictures of the experiment, each with its sentence
 __main__      ``python -m trainmem.measure``: the whole experiment from a terminal
 ============= =========================================================================================================

@@ -19,7 +19,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m trainmem.measure", description=__doc__.splitlines()[0])
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="keep the results as JSON in this folder")
     parser.add_argument("--limit-gb", type=float, metavar="GB", help="use no more of the card than this (GB = 10^9)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="about so long for the timed steps of a case")
     options = parser.parse_args(arguments)
     device = this_device(options.limit_gb and options.limit_gb * 1e9)
     print(device)
@@ -30,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     print(shapes)
     run = Run(device, shapes, options.save)
-    whole = run.measure(cases(shapes), TerminalBar, seconds=options.seconds)
+    whole = run.measure(cases(shapes), TerminalBar)
     for part in (peaks(run, cases(shapes)), times(run, cases(shapes)), differences(run), out_of_memory(run)):
         print(part, end="\n\n")
     if run.results.path and run.results.cases:

@@ -2,6 +2,7 @@
 
 import statistics
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -118,36 +119,38 @@ def extra_time(model: Step, setting: Setting) -> float:
     return LAYERS * again / (3 * forward)
 
 
+#: From how many bytes on which sizes: a layer as wide as a card of that memory trains well.
+_SIZES: tuple[tuple[float, dict[str, Any]], ...] = (
+    (60e9, {"h": 2048, "a": 16, "V": 16384, "lengths": (512, 1024, 2048)}),
+    (9e9, {"h": 1024, "a": 16, "V": 16384, "lengths": (512, 1024, 2048)}),
+    (0, {"h": 512, "a": 8, "V": 8192, "lengths": (256, 512, 1024)}),
+)
+
+
 def fitting(device: Device) -> Shapes:
-    """Shapes for a device: the model without checkpoints fits at the middle length and does not at the longest.
+    """Shapes for a device: without checkpoints the model fits at the middle length, and at the longest not.
 
-    The layer is as wide as a card of its size trains well; then the micro-batch is the largest that fits.
+    The micro-batch is the largest that does it, with every tensor below 2³¹ elements (beyond that kernels take other
+    paths).
 
-    Raises ``ValueError`` for less than about 3 GB on a GPU.
+    Raises ``ValueError`` for less than about 1.1 GB on a GPU.
     """
     if device.kind == "cpu":
         return Shapes(h=32, a=2, V=256, b=1, lengths=(64, 128, 256))
-    small = device.limit_bytes < 9e9
-    sizes: dict[str, Any] = (
-        {"h": 512, "a": 8, "V": 8192, "lengths": (256, 512, 1024)}
-        if small
-        else {"h": 1024, "a": 16, "V": 16384, "lengths": (512, 1024, 2048)}
-    )
+    sizes = next(sizes for limit, sizes in _SIZES if device.limit_bytes >= limit)
     plain = SETTINGS["no checkpoints"]
 
     def fits(b: int) -> bool:
         shapes = Shapes(b=b, **sizes)
-        middle = predict(device, shapes, Case(shapes.lengths[1], plain))
-        thrifty = predict(device, shapes, Case(shapes.lengths[2], SETTINGS["every 3"]))
-        return middle.verdict == thrifty.verdict == "fits"
+        asked = [Case(shapes.lengths[1], plain), *cases(shapes, ("every 3", "selective", "fused"), shapes.lengths[2:])]
+        return all(predict(device, shapes, case).verdict == "fits" for case in asked)
 
-    b = 0
-    while fits(b + 1):
-        b += 1
+    largest = (2**31 - 1) // (sizes["a"] * sizes["lengths"][-1] ** 2)
+    b = bisect_left(range(1, largest + 1), True, key=lambda b: not fits(b))  # how many of 1, 2, 3, … fit
     if not b:
         raise ValueError(
             f"{device.name} leaves {device.limit_bytes / 1e9:.2f} GB, and the smallest model of this notebook needs "
-            "about 2.5 GB: close what else uses the GPU (nvidia-smi lists it), or run on the CPU"
+            "about 1.1 GB: close what else uses the GPU (nvidia-smi lists it), or run on the CPU"
         )
     return Shapes(b=b, **sizes)
 
@@ -209,18 +212,18 @@ class _LastMoment:
         pass
 
 
-def measure(device: Device, shapes: Shapes, case: Case, *, seconds: float = 2.0) -> dict[str, Any]:
+def measure(device: Device, shapes: Shapes, case: Case) -> dict[str, Any]:
     """Runs a case: one step under the meter, then timed ones without it; an out-of-memory error is a result too.
 
-    ``seconds`` is about what the timed steps may take (at least 2 of them, at most 10). The record has the
-    prediction, ``outcome`` ("measured" or "out of memory"), ``measured_bytes`` and ``measured_at``, medians of
-    ``forward_seconds``, ``backward_seconds`` and ``optimizer_seconds``, and what the meter adds under ``details``.
+    There are at least 2 timed steps and at most 10. The record has the prediction, ``outcome`` ("measured" or "out of
+    memory"), ``measured_bytes`` and ``measured_at``, medians of ``forward_seconds``, ``backward_seconds`` and
+    ``optimizer_seconds``, and what the meter adds under ``details``.
     """
     record: dict[str, Any] = {"s": case.s, "setting": case.setting.name, **asdict(predict(device, shapes, case))}
     last = _LastMoment()
     ran_out = ""
     try:
-        record |= _measured(device, shapes, case, seconds, last)
+        record |= _measured(device, shapes, case, last)
     except (torch.cuda.OutOfMemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
@@ -232,7 +235,7 @@ def measure(device: Device, shapes: Shapes, case: Case, *, seconds: float = 2.0)
     return record
 
 
-def _measured(device: Device, shapes: Shapes, case: Case, seconds: float, last: _LastMoment) -> dict[str, Any]:
+def _measured(device: Device, shapes: Shapes, case: Case, last: _LastMoment) -> dict[str, Any]:
     torch.manual_seed(0)
     tokens, targets = torch.randint(shapes.V, (2, shapes.b, case.s), device=device.place).unbind()
     meter = device.meter()
@@ -250,7 +253,7 @@ def _measured(device: Device, shapes: Shapes, case: Case, seconds: float, last: 
         "details": dict(meter.details),
     }
     laps: list[list[float]] = []
-    while len(laps) < 2 or (len(laps) < 10 and sum(map(sum, laps)) < seconds):
+    while len(laps) < 2 or (len(laps) < 10 and sum(map(sum, laps)) < device.timing_seconds):
         clock = device.clock()
         _train(model, adam, tokens, targets, clock.mark)
         laps.append(clock.laps())

@@ -12,6 +12,7 @@ import torch
 from trainmem.measure import cuda
 from trainmem.measure.live import LiveStorage
 from trainmem.measure.naming import Moment, observed_by
+from trainmem.measure.quantities import size
 
 #: On the CPU a card of this many bytes is played, so that something does not fit there too.
 PLAYED_CARD_BYTES = 12_000_000
@@ -105,6 +106,11 @@ class Device:
         return "fp32" if self.kind == "cuda" else "bf16"
 
     @property
+    def timing_seconds(self) -> float:
+        """About so long a case's timed steps may take."""
+        return 2.0 if self.kind == "cuda" else 0.25
+
+    @property
     def measures(self) -> str:
         """What a peak measured here is."""
         return cuda.CudaMeter.source if self.kind == "cuda" else CappedLiveStorage.source
@@ -133,7 +139,7 @@ class Device:
         }
 
     def __str__(self) -> str:
-        return f"{self.name}, {self.limit_bytes / 1e9:.3g} GB to use, {self.why}"
+        return f"{self.name}, {size(self.limit_bytes)} to use, {self.why}"
 
 
 def this_device(limit_bytes: float | None = None) -> Device:

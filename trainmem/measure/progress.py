@@ -61,19 +61,19 @@ class Run:
         self.results = Results.begin(device, shapes, None if folder is None else Path(folder))
         self._warm = False
 
-    def measure(self, cases: Iterable[Case], bar: type[Bar] = NotebookBar, *, seconds: float = 2.0) -> bool:
+    def measure(self, cases: Iterable[Case], bar: type[Bar] = NotebookBar) -> bool:
         """Measures what is not measured yet; False where the person at the keyboard stopped it."""
         wanted = [case for case in cases if self.results.find(case) is None]
         if not wanted:
             return True
         with _shown(bar) as shown:
             for done, case in enumerate(wanted):
-                shown.tell(done, len(wanted), f"s = {case.s:,}, {case.setting.name}")
                 try:
+                    shown.tell(done, len(wanted), f"s = {case.s:,}, {case.setting.name}")
                     if not self._warm:
                         warm_up(self.device)
                         self._warm = True
-                    record = measure(self.device, self.shapes, case, seconds=seconds)
+                    record = measure(self.device, self.shapes, case)
                 except KeyboardInterrupt:
                     self.device.release()
                     where = f" and saved in {self.results.path}" if self.results.path and self.results.cases else ""

@@ -3,8 +3,8 @@
 from typing import Any
 
 from trainmem.measure.progress import Run
+from trainmem.measure.quantities import part, size
 from trainmem.measure.results import Results
-from trainmem.measure.tables import part, size
 
 #: Above this a difference between prediction and measurement wants a reason.
 TELLING = {"cpu": 0.02, "cuda": 0.03}

@@ -7,6 +7,7 @@ from typing import Any
 from trainmem.measure.checkpointing import Case, Shapes, predict
 from trainmem.measure.device import Device
 from trainmem.measure.progress import Run
+from trainmem.measure.quantities import part, size
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,18 +29,6 @@ class Table:
     def _lines(self) -> list[str]:
         rule = ("---", *["---:"] * (len(self.head) - 1))
         return ["| " + " | ".join(row) + " |" for row in (self.head, rule, *self.rows)]
-
-
-def size(nbytes: float) -> str:
-    """Bytes for people: GB = 10⁹ from a tenth of it on, MB = 10⁶ below."""
-    return f"{nbytes / 1e9:.2f} GB" if nbytes >= 1e8 else f"{nbytes / 1e6:.2f} MB"
-
-
-def part(value: float | None, digits: int = 0) -> str:
-    """A part as a percentage with its sign; a dash where there is none."""
-    if value is None:
-        return "—"
-    return f"{round(value * 100, digits) + 0.0:+.{digits}f}%".replace("-", "−")  # + 0.0 turns −0 into 0
 
 
 def predictions(device: Device, shapes: Shapes, cases: Iterable[Case]) -> Table:
