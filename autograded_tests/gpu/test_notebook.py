@@ -62,14 +62,14 @@ def test_what_ran_out_of_memory_did_so_where_predicted(nbval_run):
 def test_the_kernel_has_the_wheel_and_no_more(base_environment, tmp_path):
     kernel = json.loads((tmp_path.joinpath(base_environment["JUPYTER_PATH"], "kernels/base/kernel.json")).read_text())
     code = (
-        "import trainmem, torch, importlib.util as u; print(trainmem.__file__, "
-        "[x for x in ('nbgrader', 'jupyterlab', 'pytest', 'nbval', 'notebook', 'tqdm') if u.find_spec(x)])"
+        "import trainmem, importlib.util as u; print(trainmem.__file__, [x for x in ('torch', 'ipywidgets', "
+        "'nbgrader', 'jupyterlab', 'pytest', 'nbval', 'notebook', 'nbformat', 'tqdm') if u.find_spec(x)])"
     )
     env = base_environment | kernel["env"]
     done = subprocess.run([*kernel["argv"][:2], "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
     where, left = done.stdout.split(" ", 1)
     assert where.startswith(kernel["env"]["PYTHONPATH"])
-    assert left.strip() == "[]"
+    assert left.strip() == "['torch', 'ipywidgets']"
 
 
 def test_what_is_stable_is_compared(notebook):

@@ -108,7 +108,7 @@ class Device:
     @property
     def timing_seconds(self) -> float:
         """About so long a case's timed steps may take."""
-        return 2.0 if self.kind == "cuda" else 0.25
+        return 2.0 if self.kind == "cuda" else 0.1
 
     @property
     def measures(self) -> str:
