@@ -3,8 +3,10 @@
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from types import CodeType
+from typing import Literal
 
 from autograded_tests.answers import NAMES, exercise, notebook_cells
 from trainmem.course.cells import BEGIN_HIDDEN, END_HIDDEN, Cell, course_cells
@@ -54,7 +56,7 @@ def run(
     bound: Mapping[str, Callable] | None = None,
     prepare: Callable[[dict], None] = lambda namespace: None,
 ) -> dict[str, str | None]:
-    """Run the notebook's code cells in order up to the last of `checks`; return what each check says, None if it passes.
+    """Run the code cells in order up to the last of `checks`; return what each check says, None where it passes.
 
     answers: function → source of its cell. part: "all", "visible" or "hidden" cases. bound: right functions, each to
     stand in its answer's place once that cell has run. prepare: called with the namespace after the first cell.
@@ -104,7 +106,7 @@ def right_functions() -> dict[str, Callable]:
 
 
 def graded(answers: Mapping[str, str], checks: Iterable[str], seed: object, part: str = "all") -> dict[str, str | None]:
-    """The same, where a mistake costs once: what fails on wrong answers to earlier functions runs again on right ones."""
+    """The same, where a mistake costs once: what fails beside other wrong answers runs again beside right ones."""
     said, plain = run(answers, checks, seed, part), notebook_cells()
     for check, failed in said.items():
         others = {name: right for name, right in right_functions().items() if name != asked_of(check)}
@@ -120,3 +122,56 @@ def literals(check: str) -> str:
     return " ".join(
         node.value for tree in trees for node in tree if isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question of a check: what was asked, what is right, and what was said of the answer."""
+
+    check: str
+    hidden: bool
+    kind: Literal["gives", "refused"]
+    function: str
+    args: tuple
+    options: dict
+    text: str
+    want: object
+    mistakes: object
+    said: str | None
+
+
+def asking(
+    answers: Mapping[str, str], checks: Iterable[str], seed: object = "practice"
+) -> tuple[list[Question], dict[str, str | None]]:
+    """Run whole checks that go on after what is wrong; return every question, and what the checks themselves say."""
+    questions: list[Question] = []
+    said: dict[str, str | None] = {}
+    for check in checks:
+
+        def listen(namespace: dict, check: str = check) -> None:
+            def listening(asks: type, hidden: bool) -> type:
+                class Listening(asks):
+                    def gives(self, want, mistakes=None, also=(), remark=None):
+                        self._note("gives", want, mistakes, lambda: asks.gives(self, want, mistakes, also, remark))
+
+                    def is_refused(self):
+                        self._note("refused", None, None, lambda: asks.is_refused(self))
+
+                    def _note(self, kind, want, mistakes, put):
+                        told = None
+                        try:
+                            put()
+                        except namespace["CheckFailed"] as failed:
+                            told = failed.args[0]
+                        asked = (self.name, self.args, self.options, self.text())
+                        questions.append(Question(check, hidden, kind, *asked, want, mistakes, told))
+
+                return Listening
+
+            namespace["ask"], namespace["probe"] = (
+                listening(namespace["ask"], False),
+                listening(namespace["probe"], True),
+            )
+
+        said |= run(answers, [check], seed, prepare=listen)
+    return questions, said

@@ -1,4 +1,4 @@
-"""Bad input to the reference functions: an error of the right kind whose sentence says what is allowed; good input passes."""
+"""Bad input to the reference functions gives an error whose sentence says what is allowed; good input passes."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def test_a_bad_argument_is_named(function, argument, value, error, allowed):
     [dict(n_gpus=4, t=3), dict(n_gpus=2, t=4), dict(n_gpus=1, t=2)],
 )
 def test_tensor_parallelism_must_divide_the_gpus(bad):
-    with pytest.raises(ValueError, match="peak_bytes.*t must divide n_gpus"):
+    with pytest.raises(ValueError, match=r"peak_bytes.*t must divide n_gpus"):
         call("peak_bytes", **LEGAL["peak_bytes"] | bad)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from autograded_tests.answers import NAMES, notebook_cells
 from autograded_tests.locked_cells import CELLS, CHECKS, HIDDEN_REGION, checks_of, code, right_functions, run
+from trainmem.course import build
 from trainmem.course.cells import BEGIN_SOLUTION, END_SOLUTION
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -190,49 +191,60 @@ def copied(tmp_path):
     return tmp_path
 
 
-def build(root, *arguments):
+def run_build(root, *arguments):
     command = [sys.executable, "-m", "trainmem.course.build", *arguments]
     environment = os.environ | {"PYTHONPATH": str(root)}
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
 
 
-def test_what_is_committed_is_what_is_built_and_building_again_changes_nothing(copied):
-    before = {path: (copied / path).read_bytes() for path in (SOURCE, RELEASE, SELF_STUDY)}
-    assert before == {path: (ROOT / path).read_bytes() for path in before}
-    checked = build(copied, "--check")
-    assert (checked.returncode, checked.stderr) == (0, "")
-    for path in before:
+def named_in(text):
+    return {path for path in (SOURCE, RELEASE, SELF_STUDY) if str(path) in text}
+
+
+def test_what_is_committed_is_built_anew_byte_for_byte_and_an_edit_of_a_module_is_noticed(copied):
+    committed = {path: (ROOT / path).read_bytes() for path in (SOURCE, RELEASE, SELF_STUDY)}
+    for path in committed:
         (copied / path).unlink()
-    assert build(copied).returncode == 0
-    assert {path: (copied / path).read_bytes() for path in before} == before
+    assert run_build(copied).returncode == 0
+    assert {path: (copied / path).read_bytes() for path in committed} == committed
 
-
-def edit_module(root):
-    path = root / "trainmem_solutions" / "model_states.py"
-    path.write_text(path.read_text().replace("16 MB for its states", "16 MB for all its states"))
-
-
-def edit_notebook(name):
-    def edit(root):
-        notebook = json.loads((root / name).read_text())
-        notebook["cells"][0]["source"][0] += " "
-        (root / name).write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
-
-    return edit
-
-
-@pytest.mark.parametrize(
-    ("edit", "named"),
-    [
-        (edit_module, {SOURCE, RELEASE, SELF_STUDY}),
-        (edit_notebook(SOURCE), {SOURCE}),
-        (edit_notebook(RELEASE), {RELEASE}),
-        (edit_notebook(SELF_STUDY), {SELF_STUDY}),
-        (lambda root: (root / RELEASE).unlink(), {RELEASE}),
-    ],
-)
-def test_the_build_notices_an_edit_and_names_the_file(copied, edit, named):
-    edit(copied)
-    checked = build(copied, "--check")
+    module = copied / "trainmem_solutions" / "model_states.py"
+    module.write_text(module.read_text("utf-8").replace("16 MB for its states", "16 MB for all its states"), "utf-8")
+    checked = run_build(copied, "--check")
     assert checked.returncode == 1
-    assert {path for path in (SOURCE, RELEASE, SELF_STUDY) if str(path) in checked.stderr} == named
+    assert named_in(checked.stderr) == {SOURCE, RELEASE, SELF_STUDY}
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """What the modules give, by path below the root."""
+    return {path.relative_to(ROOT): text for path, text in build.built().items()}
+
+
+@pytest.fixture
+def checked_copy(copied, texts, monkeypatch):
+    monkeypatch.setattr(build, "ROOT", copied)
+    monkeypatch.setattr(build, "built", lambda: {copied / path: text for path, text in texts.items()})
+    return copied
+
+
+def test_the_check_is_content_with_what_is_committed(checked_copy, capsys):
+    assert build.main(["--check"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert build.main([]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("path", [SOURCE, RELEASE, SELF_STUDY])
+@pytest.mark.parametrize("deleted", [False, True])
+def test_the_check_notices_an_edited_notebook_and_names_it(checked_copy, path, deleted, capsys):
+    edited = checked_copy / path
+    notebook = json.loads(edited.read_text("utf-8"))
+    notebook["cells"][0]["source"][0] += " "
+    edited.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    if deleted:
+        edited.unlink()
+    assert build.main(["--check"]) == 1
+    assert named_in(capsys.readouterr().err) == {path}
+    assert build.main([]) == 0
+    assert edited.read_bytes() == (ROOT / path).read_bytes()

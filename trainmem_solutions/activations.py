@@ -261,7 +261,7 @@ def check_activation_bytes_mode():
             try:
                 return asks(lambda: activation_bytes, s, 2, 16, 2, mode=mode).gives(right)
             except CheckFailed:
-                continue
+                pass
         return asks(lambda: activation_bytes, s, 2, 16, 2, mode=last).gives(value)
 
     any_value(ask, 8, {"full": 512, "flash": 8_704, "selective": 8_704, "baseline": 9_984})

@@ -153,8 +153,10 @@ def check_peak_bytes_modes():
     for mode, L in asked:
         small = mode == "baseline"
         heads = 2 if small else rng.randint(3, 64)
-        case = dict(psi=rng.randint(10**3, 10**10), L=L, s=8 if small else rng.randint(99, 8000))
-        case |= dict(b=3 if small else rng.randint(1, 17), h=heads * (8 if small else 64), a=heads)
+        h = heads * (8 if small else 64)
+        # As many parameters as such a model has: nothing that may be forgotten is less than a millionth of the whole.
+        case = dict(psi=12 * L * h * h + rng.randint(0, 99), L=L, s=8 if small else rng.randint(256, 8000))
+        case |= dict(b=3 if small else rng.randint(1, 17), h=h, a=heads)
         case |= dict(V=rng.randint(30, 99) if small else rng.randint(1000, 200_000), mode=mode)
         cases.append(case)
     for case in [*cases, cases[0]]:  # and once more what was asked before
@@ -236,8 +238,9 @@ def check_peak_bytes_parallel():
         ):
             heads = 4 * rng.randint(1, 16)
             mode = rng.choice(("baseline", "selective"))
-            case = dict(psi=48 * rng.randint(10**3, 10**8), L=2 * rng.randint(1, 40), s=4 * rng.randint(9, 2000))
-            case |= dict(b=rng.randint(1, 17), h=64 * heads, a=heads, V=4 * rng.randint(9, 50_000))
+            L, h = 2 * rng.randint(1, 40), 64 * heads
+            case = dict(psi=48 * (L * h * h // 4 + rng.randint(0, 99)), L=L, s=4 * rng.randint(64, 2000))
+            case |= dict(b=rng.randint(1, 17), h=h, a=heads, V=4 * rng.randint(250, 50_000))
             plan = dict(mode=mode, zero=zero, n_gpus=n_gpus, t=t, offload=offload)
             right = oracle_peak(**case, **plan)
             alone = oracle_peak(**case, mode=mode) - 16 * case["psi"]

@@ -329,7 +329,7 @@ def check_best_k():
         return next((mistake for mistake in cases[0][2] if explains(mistake)), None)
 
     draws = [(1, 5, 3), (2, 3, 50), (rng.randint(35, 50), 2, 34), (rng.choice((33, 34)), 2, 34)]
-    draws += [(rng.randint(20, 40), 3, 3), (rng.randint(5, 40), rng.randint(50, 99), rng.randint(2, 9))]
+    draws += [(rng.randint(20, 40), 2, 2), (rng.randint(5, 40), rng.randint(50, 99), rng.randint(2, 9))]
     draws += [(rng.randint(3, 20), rng.randint(500, 999), rng.randint(2, 9))]  # one segment is best
     cases, met, apart = [], {}, 0
     while len(cases) < len(draws) or not all(met.values()) or apart < len(met) - 2:

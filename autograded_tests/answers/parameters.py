@@ -1,5 +1,7 @@
 """Answers to exercise 1: params_per_layer and model_params."""
 
+# ruff: noqa: E501 - the answers are lines as students write them
+
 from . import Wrong, edited
 
 PLAIN = {
