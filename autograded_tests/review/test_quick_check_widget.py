@@ -43,7 +43,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
 def run_until_shown(page, selector):
     """Run all cells; once more where the first time came before the kernel was connected, and was lost."""
     try:
-        run_all(page, timeout_s=20)
+        run_all(page, timeout_s=8)
     except TimeoutError:
         run_all(page)
     page.wait_for_selector(selector)

@@ -5,10 +5,12 @@ REPOSITORY, VERSION = "OWNER/trainmem", "main"
 
 
 def badge(notebook: str) -> str:
-    """Markdown of the badge that opens a notebook of the repository (its path) in Colab."""
-    picture = "https://colab.research.google.com/assets/colab-badge.svg"
+    """Markdown of the badge that opens a notebook of the repository (its path) in Colab.
+
+    Its picture lies beside the notebooks, so that a page with a badge asks nobody outside for it.
+    """
     address = f"https://colab.research.google.com/github/{REPOSITORY}/blob/{VERSION}/{notebook}"
-    return f"[![Open in Colab]({picture})]({address})"
+    return f"[![Open in Colab](open_in_colab.svg)]({address})"
 
 
 def archive() -> str:

@@ -286,7 +286,7 @@ _ALL = (
         name="zero-and-activations",
         section="Common mistakes",
         question="Does ZeRO or data parallelism make the activations of a GPU smaller?",
-        answer="No. Each GPU runs whole layers on its own micro-batch. ZeRO divides the model states.",
+        answer="No. A GPU sends its micro-batch through complete layers all the same. Only model states are divided.",
     ),
 )
 

@@ -98,7 +98,7 @@ _ALL = (
         choices=(
             Choice(
                 "The MLP",
-                "It frees 19 to 21 sbh, but holds two thirds of the layer's large matrix products: dear to run again.",
+                "It frees 19 sbh, but it holds two thirds of the layer's large matrix products: dear to run again.",
             ),
             Choice(
                 "The query, key and value projections",
