@@ -21,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
         for write, path in ((write_csv, folder / "trainmem.csv"), (write_package, folder / "trainmem.apkg")):
             write(CARDS, path)
             print(f"wrote {path}: {len(CARDS)} cards")
+        print("Import one of the two in Anki (File, Import), and later editions with the same one: your history stays.")
     except ImportError:
         print("no trainmem.apkg: genanki is missing (pip install genanki). Anki reads the .csv too.", file=sys.stderr)
         return 1

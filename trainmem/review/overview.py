@@ -34,7 +34,7 @@ def overview(standing: Standing, days: Sequence[str]) -> str:
     parts.append(f'<path d="M0 {_BASE}h{WIDTH}" stroke="currentColor" fill="none"/>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(standing.sentence)}" '
-        f'viewBox="0 0 {WIDTH} {HEIGHT}" width="100%" style="max-width: 400px" font-size="13" fill="currentColor" '
+        f'viewBox="0 0 {WIDTH} {HEIGHT}" width="100%" style="max-width: 300px" font-size="13" fill="currentColor" '
         'font-family="var(--jp-ui-font-family, sans-serif)">' + "".join(parts) + "</svg>"
     )
 

@@ -8,7 +8,6 @@ is computed from them, so that a file outlives editions of the course, other sch
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -156,16 +155,15 @@ def _read(path: Path) -> tuple[Progress, str]:
 
 def _write(path: Path, progress: Progress) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}", delete=False)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with file:
+        with temporary.open("w", encoding="utf-8") as file:
             file.write(progress.as_json())
             file.flush()
             os.fsync(file.fileno())
-        Path(file.name).replace(path)
-    except BaseException:
-        Path(file.name).unlink(missing_ok=True)
-        raise
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _set_aside(path: Path) -> str:

@@ -92,7 +92,10 @@ class Spaced:
 class OnceADay:
     """Each card once a day, until it is known; the one that was asked least recently comes first."""
 
-    description = "Each card comes once a day; one that you did not know comes again at the end."
+    description = (
+        "Each card comes once a day; one that you did not know comes again at the end. "
+        "To see a card when you are about to forget it, run %pip install fsrs and restart the kernel."
+    )
 
     def due(self, answers: tuple[Answer, ...]) -> datetime:
         last = answers[-1]

@@ -33,7 +33,8 @@ _STYLE = """<style>
  {outline: 2px solid #0072b2 !important; outline-offset: 1px}
 .trainmem-review .widget-label {color: inherit}
 .trainmem-review .trainmem-small {font-size: 13px}
-.trainmem-review svg {display: block; margin: 6px 0}
+.trainmem-review svg {display: block; margin: 14px 0 2px}
+.trainmem-review a {color: var(--jp-content-link-color, #0072b2); text-decoration: underline}
 </style>"""
 
 _GRADES = ((Grade.AGAIN, "Again"), (Grade.HARD, "Hard"), (Grade.GOOD, "Good"), (Grade.EASY, "Easy"))
@@ -50,14 +51,14 @@ class ReviewBox(widgets.VBox):
         self.grades = [widgets.Button(layout=_auto()) for _ in _GRADES]
         for button, (grade, _) in zip(self.grades, _GRADES, strict=True):
             button.on_click(lambda _, grade=grade: self._pressed(grade))
-        self.keys = widgets.Text(
+        self.key_field = widgets.Text(
             description="By keys",
             placeholder="here: space shows the answer, 1 to 4 say how well",
             continuous_update=True,
             style={"description_width": "initial"},
             layout=widgets.Layout(width="430px", max_width="100%"),
         )
-        self.keys.observe(self._key, "value")
+        self.key_field.observe(self._key, "value")
         self.upload = widgets.FileUpload(description="Load progress", accept=".json", multiple=False, layout=_auto())
         self.upload.observe(self._uploaded, "value")
         self._shown = False
@@ -67,7 +68,7 @@ class ReviewBox(widgets.VBox):
         )
         row = widgets.Box([self.show, *self.grades], layout=_wrapping())
         files = widgets.Box([self.download, self.upload], layout=_wrapping())
-        super().__init__([head, self.picture, self.asked, self.answer, row, self.keys, self.said, files])
+        super().__init__([head, self.asked, self.answer, row, self.key_field, self.said, self.picture, files])
         self.add_class("trainmem-review")
         self._draw()
 
@@ -99,7 +100,7 @@ class ReviewBox(widgets.VBox):
         key = change["new"][-1:]
         if not key:
             return
-        self.keys.value = ""
+        self.key_field.value = ""
         if not self._shown:
             self.reveal()
         elif key in "1234":
@@ -142,7 +143,7 @@ class ReviewBox(widgets.VBox):
         content = base64.b64encode(session.progress.as_json().encode()).decode()
         self.download.value = (
             f'<a download="{escape(session.path.name)}" href="data:application/json;base64,{content}">'
-            f"Download progress</a> ({session.answers} answers, saved in {escape(str(session.path))})"
+            f"Download progress</a> (answers: {session.answers}, saved in {escape(str(session.path))})"
         )
 
 
