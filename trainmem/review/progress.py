@@ -8,10 +8,11 @@ is computed from them, so that a file outlives editions of the course, other sch
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import IntEnum
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,16 +48,13 @@ class Progress:
 
     def with_answer(self, name: str, at: datetime, grade: Grade) -> "Progress":
         """The same and one answer more. ``at`` has a time zone."""
-        return self.merged(Progress({name: (Answer(at.astimezone(UTC).replace(microsecond=0), grade),)}))
+        answer = Answer(at.astimezone(UTC).replace(microsecond=0), grade)
+        return Progress({**self.answers, name: _in_order(self.of(name), (answer,))})
 
     def merged(self, other: "Progress") -> "Progress":
         """The answers of both, each once: two sessions on one file, or a file that was downloaded earlier."""
-        return Progress(
-            {
-                name: tuple(sorted({*self.of(name), *other.of(name)}))
-                for name in {**self.answers, **other.answers}  # keeps the order
-            }
-        )
+        more = {name: _in_order(self.of(name), rows) for name, rows in other.answers.items() if rows != self.of(name)}
+        return Progress({**self.answers, **more})
 
     def as_json(self) -> str:
         """The text of the file; answers to cards that this edition does not have are in it too."""
@@ -64,7 +62,7 @@ class Progress:
             name: [{"at": answer.at.isoformat(), "grade": int(answer.grade)} for answer in row]
             for name, row in self.answers.items()
         }
-        return json.dumps({"course": "trainmem", "version": VERSION, "answers": answers}, indent=1) + "\n"
+        return json.dumps({"course": "trainmem", "version": VERSION, "answers": answers}) + "\n"
 
 
 def from_json(text: str) -> Progress:
@@ -96,8 +94,12 @@ def from_json(text: str) -> Progress:
             continue
         kept = [answer for answer in map(_answer, rows) if answer]
         left_out += len(rows) - len(kept)
-        read[name] = tuple(sorted(set(kept)))
+        read[name] = _in_order(kept)
     return Progress(read, left_out)
+
+
+def _in_order(*rows: Iterable[Answer]) -> tuple[Answer, ...]:
+    return tuple(sorted(set(chain(*rows))))
 
 
 def _answer(row: Any) -> Answer | None:
