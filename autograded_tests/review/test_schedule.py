@@ -156,10 +156,11 @@ def test_a_plain_session_that_is_broken_off_goes_on_where_it_was(tmp_path):
     assert Session(CARDS, OnceADay(), tmp_path / "p.json", clock).current == list(CARDS)[5]
 
 
-def test_without_fsrs_the_session_is_the_plain_one(monkeypatch):
+def test_without_fsrs_the_session_is_the_plain_one_and_says_how_to_get_it(monkeypatch):
     assert isinstance(best_schedule(), Spaced)
     monkeypatch.setattr(schedule, "find_spec", lambda name: None)
     assert isinstance(best_schedule(), OnceADay)
+    assert "%pip install fsrs" in best_schedule().description
 
 
 def test_a_better_grade_keeps_the_card_away_longer_and_a_wait_lowers_recall():
@@ -172,7 +173,7 @@ def test_a_better_grade_keeps_the_card_away_longer_and_a_wait_lowers_recall():
     recall = [spaced.recall(before, START + timedelta(days=days)) for days in (3, 5, 10, 40, 400)]
     assert recall == sorted(recall, reverse=True)
     assert 1 >= recall[0] > recall[-1] > 0
-    assert spaced.recall((), now) == 0
+    assert spaced.recall((), now) == spaced.recall((*before, Answer(now, Grade.AGAIN)), now) == 0
 
 
 @settings(max_examples=30, deadline=None)

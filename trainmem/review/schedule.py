@@ -70,7 +70,10 @@ class Spaced:
         return self._replayed(answers).step is not None
 
     def recall(self, answers: tuple[Answer, ...], now: datetime) -> float:
-        return self._scheduler.get_card_retrievability(self._replayed(answers), now) if answers else 0.0
+        """By FSRS; 0 for a card that was not known a moment ago and has not been asked again."""
+        if not answers or (self._learning(answers) and answers[-1].grade is Grade.AGAIN):
+            return 0.0
+        return self._scheduler.get_card_retrievability(self._replayed(answers), now)
 
     def queue(self, cards: Iterable[str], progress: Progress, now: datetime) -> list[str]:
         """Due ones, the longest due first; new ones; and at the end those that were not known a moment ago."""

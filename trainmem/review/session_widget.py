@@ -30,7 +30,7 @@ _STYLE = """<style>
  color: var(--jp-content-font-color1, inherit); background: transparent; border: 1px solid #767676}
 .trainmem-review button:disabled {opacity: 0.5}
 .trainmem-review button:focus, .trainmem-review input:focus, .trainmem-review a:focus
- {outline: 2px solid #0072b2 !important; outline-offset: 1px}
+ {outline: 2px solid #0072b2 !important; outline-offset: -2px}
 .trainmem-review .widget-label {color: inherit}
 .trainmem-review .trainmem-small {font-size: 13px}
 .trainmem-review svg {display: block; margin: 14px 0 2px}
