@@ -61,7 +61,9 @@ def with_helper_cells(notebook: nbformat.NotebookNode) -> None:
     again = "\n".join([first, "    return kept_by_one_layer(s, b, h, a, mode)"])
     notebook.cells.insert(notebook.cells.index(answer), helper)
     answer.source = again
-    notebook.cells.append(nbformat.v4.new_code_cell("print(cheapest_fix(10**9, 2, 64, 1, 64, 1, 99, 8e9))", id="my-trial"))
+    notebook.cells.append(
+        nbformat.v4.new_code_cell("print(cheapest_fix(10**9, 2, 64, 1, 64, 1, 99, 8e9))", id="my-trial")
+    )
 
 
 CLASS = {
@@ -77,11 +79,11 @@ CLASS = {
         },
     ),
     "carl": Student((0, 0, 0, 0, 0), None),
-    "dorothy": Student((4, 10, 10, 10, 10), {"parameters": "the norms forgotten"}, carried=(0, 10, 10, 10, 10)),
+    "dorothy": Student((7, 10, 10, 10, 10), {"parameters": "the norms forgotten"}, carried=(5, 10, 10, 10, 10)),
     "emmy": Student((10, 6, 10, 10, 10), {"model_states": "K ignored"}, carried=(10, 0, 10, 10, 10)),
     "felix": Student((10, 10, 6, 10, 10), {"activations": "masks at two bytes"}, carried=(10, 10, 6, 10, 2)),
-    "grace": Student((10, 10, 10, 6, 10), {"timeline": "checkpoints never freed"}, carried=(10, 10, 10, 6, 10)),
-    "hedy": Student((10, 10, 10, 10, 8), {"cheapest_fix": "headroom ignored"}),
+    "grace": Student((10, 10, 10, 6, 10), {"timeline": "checkpoints never freed"}, carried=(10, 10, 10, 2, 10)),
+    "hedy": Student((10, 10, 10, 10, 6), {"cheapest_fix": "headroom ignored"}),
     "ivan": Student(
         (10, 10, 10, 6, 8),
         {"timeline": "the square root rounded", "cheapest_fix": "limited_by ignored"},
@@ -110,7 +112,9 @@ def write_class(folder: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m autograded_tests.sample_class", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m autograded_tests.sample_class", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     write_class(folder)

@@ -31,7 +31,9 @@ def test_environment_yml_lists_nothing_a_second_time():
 @pytest.mark.parametrize("module", ["trainmem_solutions", "trainmem.memory"])
 def test_the_floors_need_neither_torch_nor_jupyter(module):
     """What stands on NumPy alone imports nothing above it."""
-    code = f"import sys, {module}; print([m for m in ('torch', 'IPython', 'nbformat', 'ipywidgets') if m in sys.modules])"
+    code = (
+        f"import sys, {module}; print([m for m in ('torch', 'IPython', 'nbformat', 'ipywidgets') if m in sys.modules])"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert run.stdout.strip() == "[]"
 

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable
 from math import isfinite
 from numbers import Integral, Real
+from operator import index
 from typing import ParamSpec, TypeVar
 
 Parameters = ParamSpec("Parameters")
@@ -19,7 +20,8 @@ def accepts(**rules: Rule) -> Callable[[Callable[Parameters, Result]], Callable[
     """Hold the named arguments against their rules before each call.
 
     Raises TypeError (another kind of thing) or ValueError (a value that is not allowed); both name the function, the
-    argument, what is allowed and what came.
+    argument, what is allowed and what came. Whole numbers of other kinds, like NumPy's, are passed on as int, so that a
+    narrow one cannot overflow.
     """
 
     def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -27,12 +29,18 @@ def accepts(**rules: Rule) -> Callable[[Callable[Parameters, Result]], Callable[
 
         @functools.wraps(function)
         def checked(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
-            for argument, value in signature.bind(*args, **options).arguments.items():
+            given = signature.bind(*args, **options)
+            for argument, value in given.arguments.items():
                 wrong = rules[argument](value)
                 if wrong:
                     kind = TypeError if wrong.startswith("must be of") else ValueError
                     raise kind(f"{function.__name__}: {argument} {wrong}, not {value!r:.60}")
-            return function(*args, **options)
+                if isinstance(value, Integral) and not isinstance(value, bool):
+                    given.arguments[argument] = index(value)
+            try:
+                return function(*given.args, **given.kwargs)
+            except ValueError as error:
+                raise ValueError(f"{function.__name__}: {error}") from None
 
         return checked
 

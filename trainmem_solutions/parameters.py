@@ -58,6 +58,7 @@ def check_params_per_layer_gpt():
             "the biases of the MLP are missing": 12_591_104,
             "a third MLP matrix is counted (that is the Llama layer)": 16_790_528,
             "the MLP is as narrow as the hidden size": 6_301_696,
+            "the MLP's first bias is h wide": 12_593_152,
         },
     )
     ask(lambda: params_per_layer, 2048).gives(50_358_272)
@@ -67,7 +68,7 @@ def check_params_per_layer_gpt():
 
     rng = Random(f"{CHECK_SEED}/params_per_layer_gpt")
     cases = [(8 * rng.randint(1, 4), 4, 1), (512 * rng.randint(3, 9), 4, 1)]
-    cases += [(64 * rng.randint(3, 40), rng.choice((1.5, 2, 2.75, 3.5, 5, 8)), 1)]
+    cases += [(64 * rng.randint(3, 40), rng.choice(ratios), 1) for ratios in ((1.5, 2.75, 3.5), (2, 5, 8))]
     cases += [(64 * rng.randint(3, 40), 4, rng.choice((0.125, 0.25, 0.5)))]
     cases += [(64 * rng.randint(3, 40), rng.choice((2.5, 3, 6)), rng.choice((0.125, 0.25, 0.5))) for _ in "ab"]
     for h, mlp_ratio, n_kv_ratio in cases:
@@ -83,18 +84,18 @@ def check_params_per_layer_gpt():
             {
                 "the biases are missing": right - sum(biases.values()),
                 "the biases and the norms are missing": sum(weights.values()),
-                "the norms are missing": right - norms,
-                "the norms have a scale but no shift": right - 2 * h,
+                "the norms (or the four biases of the attention) are missing": right - norms,
+                "the biases of the attention are missing": right - 2 * h - 2 * shared,
+                "the biases of the MLP are missing": right - wide - h,
+                "the norms have a scale but no shift (or only one norm is counted)": right - 2 * h,
+                "mlp_ratio is cut to a whole number": right - (wide - int(mlp_ratio) * h) * (2 * h + 1),
+                "the MLP is as narrow as the hidden size": right - (wide - h) * (2 * h + 1),
                 "mlp_ratio is ignored": right - (wide - 4 * h) * (2 * h + 1),
                 "n_kv_ratio is ignored": right + 2 * (h - shared) * (h + 1),
                 "the key and value biases are as wide as the query's": right + 2 * (h - shared),
                 "only the key matrix is narrowed, not the value matrix": right + (h - shared) * (h + 1),
                 "the query matrix is narrowed as well": right - (h - shared) * (h + 1),
                 "the output matrix is narrowed as well": right - (h - shared) * h,
-                "the biases follow the input width instead of the output width": right
-                + (h - wide)
-                + (wide - h)
-                + 2 * (h - shared),
                 "a third MLP matrix is counted (that is the Llama layer)": right + h * wide,
                 "the MLP's first bias is h wide": right + h - wide,
             },
@@ -111,13 +112,20 @@ def check_params_per_layer_llama():
             "biases are counted (a Llama layer has none)": 202_425_856,
             "the norms have a shift (RMSNorm has a scale only)": 202_391_552,
             "the norms are missing": 202_375_168,
+            "only one of the two norms is counted": 202_379_264,
+            "mlp_ratio is cut to a whole number": 167_780_352,
             "mlp_ratio is ignored": 268_443_648,
             "the layer is the GPT layer": 157_334_272,
         },
     )
     ask(lambda: params_per_layer, 8192, mlp_ratio=3.5, n_kv_ratio=1 / 8, style="llama").gives(
         855_654_400,
-        {"n_kv_ratio is ignored": 973_094_912, "n_kv_ratio is inverted": 1_912_619_008},
+        {
+            "n_kv_ratio is ignored": 973_094_912,
+            "n_kv_ratio is inverted": 1_912_619_008,
+            "only the key matrix is narrowed, not the value matrix": 914_374_656,
+            "the query matrix (or the output matrix) is narrowed as well": 796_934_144,
+        },
     )
     ask(lambda: params_per_layer, 8, style="llama").gives(1_040)
     ### BEGIN HIDDEN TESTS
@@ -125,7 +133,9 @@ def check_params_per_layer_llama():
 
     rng = Random(f"{CHECK_SEED}/params_per_layer_llama")
     sizes = [(8 * rng.randint(1, 5), 2.5, 1), (64 * rng.randint(3, 60), 4, 1)]
-    sizes += [(64 * rng.randint(3, 60), rng.choice((1.5, 2.75, 3.5)), rng.choice((1 / 8, 1 / 4, 1 / 2))) for _ in "abc"]
+    sizes += [
+        (64 * rng.randint(3, 60), rng.choice((1.25, 2.75, 3.25)), rng.choice((1 / 8, 1 / 4, 1 / 2))) for _ in "abc"
+    ]
     for h, mlp_ratio, n_kv_ratio in sizes:
         wide, shared = int(h * mlp_ratio), int(h * n_kv_ratio)
         shapes = {"query": (h, h), "key": (h, shared), "value": (h, shared), "output": (h, h)}
@@ -142,7 +152,9 @@ def check_params_per_layer_llama():
                 "mlp_ratio is taken as 8/3 whatever is asked": right + 8 * h * h - 3 * h * wide,
                 "n_kv_ratio is ignored": right + 2 * h * (h - shared),
                 "only the key matrix is narrowed, not the value matrix": right + h * (h - shared),
-                "the query matrix is narrowed as well": right - h * (h - shared),
+                "the query matrix (or the output matrix) is narrowed as well": right - h * (h - shared),
+                "n_kv_ratio is inverted": right + 2 * h * (h * h // shared - shared),
+                "mlp_ratio is cut to a whole number": right - 3 * h * (wide - int(mlp_ratio) * h),
                 "biases are counted (a Llama layer has none)": right + 2 * h + 2 * shared + 2 * wide + h,
                 "the layer is the GPT layer": right - h * wide + 3 * h + 2 * shared + wide + 2 * h,
             },
@@ -161,8 +173,13 @@ def check_params_per_layer_style():
     ### BEGIN HIDDEN TESTS
     from random import Random
 
-    unknown = Random(f"{CHECK_SEED}/params_per_layer_style").choice(("bogus-style", "not-a-layer", "nonesuch", "???"))
-    probe(lambda: params_per_layer, 48, style=unknown).is_refused()
+    rng = Random(f"{CHECK_SEED}/params_per_layer_style")
+    h = 16 * rng.randint(2, 40)
+    try:
+        probe(lambda: params_per_layer, h).gives(12 * h * h + 13 * h)
+    except CheckFailed:
+        probe(lambda: params_per_layer, h, style="llama").gives(16 * h * h + 2 * h)
+    probe(lambda: params_per_layer, h, style=rng.choice(("bogus-style", "not-a-layer", "nonesuch", "???"))).is_refused()
     ### END HIDDEN TESTS
 
 
@@ -228,21 +245,24 @@ def check_model_params_gpt():
     from random import Random
 
     rng = Random(f"{CHECK_SEED}/model_params_gpt")
-    models = [
-        (2, 8, 11, 4, 1, True, 0),
-        (rng.randint(2, 40), 64 * rng.randint(2, 30), rng.randint(1000, 99_999), 4, 1, True, 0),
-    ]
-    models += [
-        (rng.randint(2, 40), 64 * rng.randint(2, 30), rng.randint(1000, 99_999), 4, 1, False, rng.randint(9, 4096))
-    ]
-    models += [
-        (rng.randint(2, 40), 64 * rng.randint(2, 30), rng.randint(1000, 99_999), 2.5, 1 / 4, True, rng.randint(9, 999))
-    ]
-    models += [(rng.randint(2, 40), 64 * rng.randint(2, 30), rng.randint(1000, 99_999), 3, 1 / 2, False, 0)]
+    models = [(3, 8, 11, 4, 1, True, 0)]
+    for mlp_ratio, n_kv_ratio, tied, positions in (
+        (4, 1, True, 0),
+        (4, 1, False, rng.randint(9, 4096)),
+        (2.5, 1 / 4, True, rng.randint(9, 999)),
+        (3, 1 / 2, False, 0),
+    ):
+        # No larger, so that a vector of size h is still more than a millionth of the whole.
+        L, h, V = rng.randint(2, 30), 64 * rng.randint(2, 16), rng.randint(1000, 60_000)
+        models.append((L, h, V, mlp_ratio, n_kv_ratio, tied, positions))
     for L, h, V, mlp_ratio, n_kv_ratio, tied, positions in models:
         wide, shared = int(h * mlp_ratio), int(h * n_kv_ratio)
-        outputs = [(h, h), (h, shared), (h, shared), (h, h), (h, wide), (wide, h)]
-        layer = sum(rows * columns + columns for rows, columns in outputs) + 2 * (h + h)
+
+        def layer_of(wide, shared):
+            outputs = [(h, h), (h, shared), (h, shared), (h, h), (h, wide), (wide, h)]
+            return sum(rows * columns + columns for rows, columns in outputs) + 2 * (h + h)
+
+        layer = layer_of(wide, shared)
         tables = [V * h, positions * h] + [V * h] * (not tied)
         right = sum([layer] * L) + sum(tables) + (h + h)
         probe(
@@ -255,10 +275,14 @@ def check_model_params_gpt():
                 "the learned positions are missing": right - positions * h,
                 "positions is added without the hidden size": right - positions * h + positions,
                 "the output matrix is counted although it shares the embedding": right + V * h * tied,
-                "the untied output matrix is missing": right - V * h * (not tied),
+                f"the {'token embedding' if tied else 'untied output matrix (or the token embedding)'} is missing": right
+                - V * h,
+                "only the layers are counted": layer * L,
                 "the embedding is counted once a layer": right + (L - 1) * V * h,
                 "the final norm is counted once a layer": right + (L - 1) * 2 * h,
-                "mlp_ratio or n_kv_ratio does not reach params_per_layer": right + L * (12 * h * h + 13 * h - layer),
+                "mlp_ratio and n_kv_ratio do not reach params_per_layer": right + L * (layer_of(4 * h, h) - layer),
+                "mlp_ratio does not reach params_per_layer": right + L * (layer_of(4 * h, shared) - layer),
+                "n_kv_ratio does not reach params_per_layer": right + L * (layer_of(wide, h) - layer),
             },
         )
     ### END HIDDEN TESTS
@@ -266,17 +290,24 @@ def check_model_params_gpt():
 
 # %% points=2
 def check_model_params_llama():
-    ask(lambda: model_params, 32, 4096, 32000, mlp_ratio=2.6875, style="llama", tied=False).gives(
-        6_738_415_616,
+    ask(lambda: model_params, 3, 16, 100, style="llama", tied=False).gives(
+        15_600,
         {
-            "the untied output matrix is missing": 6_607_343_616,
-            "the final norm is LayerNorm's, with a shift": 6_738_419_712,
-            "the final norm is missing": 6_738_411_520,
-            "style does not reach params_per_layer": 5_296_844_800,
+            "the untied output matrix (or the token embedding) is missing": 14_000,
+            "the final norm is LayerNorm's, with a shift": 15_616,
+            "the final norm is missing": 15_584,
+            "the final norm is counted once a layer": 15_632,
+            "only the layers are counted": 12_384,
+            "style does not reach params_per_layer": 13_056,
+            "style is ignored": 13_072,
         },
     )
+    ask(lambda: model_params, 32, 4096, 32000, mlp_ratio=2.6875, style="llama", tied=False).gives(
+        6_738_415_616,
+        {"mlp_ratio does not reach params_per_layer": 8_852_344_832},
+    )
     ask(lambda: model_params, 80, 8192, 32000, mlp_ratio=3.5, n_kv_ratio=1 / 8, style="llama", tied=False).gives(
-        68_976_648_192
+        68_976_648_192, {"n_kv_ratio does not reach params_per_layer": 78_371_889_152}
     )
     ask(lambda: model_params, 2, 16, 32, style="no such layer").is_refused()
     ### BEGIN HIDDEN TESTS
@@ -285,22 +316,20 @@ def check_model_params_llama():
     rng = Random(f"{CHECK_SEED}/model_params_llama")
     models = [(3, 8, 13, 2.5, 1, True, 0)]
     for tied, positions in ((True, 0), (False, 0), (True, rng.randint(9, 4096)), (False, rng.randint(9, 4096))):
-        models += [
-            (
-                rng.randint(2, 60),
-                64 * rng.randint(2, 60),
-                rng.randint(1000, 200_000),
-                rng.choice((2.75, 3.5, 4)),
-                rng.choice((1, 1 / 2, 1 / 4, 1 / 8)),
-                tied,
-                positions,
-            )
-        ]
+        ratios = rng.choice((2.75, 3.5, 4)), rng.choice((1, 1 / 2, 1 / 4, 1 / 8))
+        L, h, V = rng.randint(2, 20), 64 * rng.randint(2, 16), rng.randint(1000, 60_000)
+        models.append((L, h, V, *ratios, tied, positions))
     for L, h, V, mlp_ratio, n_kv_ratio, tied, positions in models:
         wide, shared = int(h * mlp_ratio), int(h * n_kv_ratio)
-        blocks = [(h, h), (h, shared), (h, shared), (h, h), (h, wide), (h, wide), (wide, h), (1, h), (1, h)]
-        everything = blocks * L + [(V, h), (positions, h), (1, h)] + [(V, h)] * (not tied)
-        right = sum(rows * columns for rows, columns in everything)
+
+        def blocks(wide, shared):
+            return [(h, h), (h, shared), (h, shared), (h, h), (h, wide), (h, wide), (wide, h), (1, h), (1, h)]
+
+        def elements(matrices):
+            return sum(rows * columns for rows, columns in matrices)
+
+        everything = blocks(wide, shared) * L + [(V, h), (positions, h), (1, h)] + [(V, h)] * (not tied)
+        layer, right = elements(blocks(wide, shared)), elements(everything)
         probe(
             lambda: model_params,
             L,
@@ -316,9 +345,17 @@ def check_model_params_llama():
             {
                 "the final norm is LayerNorm's, with a shift": right + h,
                 "the final norm is missing": right - h,
+                "the final norm is counted once a layer": right + (L - 1) * h,
                 "the learned positions are missing": right - positions * h,
+                "positions is added without the hidden size": right - positions * h + positions,
                 "the output matrix is counted although it shares the embedding": right + V * h * tied,
-                "the untied output matrix is missing": right - V * h * (not tied),
+                f"the {'token embedding' if tied else 'untied output matrix (or the token embedding)'} is missing": right
+                - V * h,
+                "only the layers are counted": layer * L,
+                "mlp_ratio and n_kv_ratio do not reach params_per_layer": right
+                + L * (elements(blocks(4 * h, h)) - layer),
+                "mlp_ratio does not reach params_per_layer": right + L * (elements(blocks(4 * h, shared)) - layer),
+                "n_kv_ratio does not reach params_per_layer": right + L * (elements(blocks(wide, h)) - layer),
             },
         )
     ### END HIDDEN TESTS

@@ -1,7 +1,7 @@
 """Exercise 4: the activation bytes held after each event of one step, and the best distance between checkpoints."""
 
 from trainmem_solutions.arguments import accepts, positive, whole, whole_or_none
-from trainmem_solutions.opening import CHECK_SEED, agrees, as_numbers, ask, probe, timeline_difference
+from trainmem_solutions.opening import CHECK_SEED, agrees, as_number, as_numbers, ask, probe, timeline_difference
 
 # %% [markdown]
 # ## Exercise 4 · The memory timeline of one step
@@ -68,6 +68,7 @@ def check_memory_timeline_plain():
         (2, 3, 8),
         (rng.randint(5, 128), rng.randint(1, 99), rng.randint(100, 10**9)),
         (24, 64.0, 8.0),
+        (2, 3, 8),  # once more what was asked before
     ):
         stack, levels = [], []
         for _ in range(layers):
@@ -103,9 +104,9 @@ def check_memory_timeline_checkpoints():
 
     rng = Random(f"{CHECK_SEED}/memory_timeline_checkpoints")
     deep = rng.randint(20, 128)
-    cases = [(2, 3, 50, 2), (deep, 2, 34, rng.randint(2, 9)), (12 * rng.randint(2, 8), 2, 34, rng.choice((2, 3, 4, 6)))]
+    cases = [(5, 3, 50, 2), (deep, 2, 34, rng.randint(2, 9)), (12 * rng.randint(2, 8), 2, 34, rng.choice((2, 3, 4, 6)))]
     cases += [(5 * rng.randint(2, 9) + rng.randint(1, 4), 7, 61, 5), (9, 100, 3, 4), (rng.randint(5, 40), 11, 200, 1)]
-    cases += [(rng.randint(5, 40), 2.0, 64.0, 3)]
+    cases += [(rng.randint(5, 40), 2.0, 64.0, 3), (5, 3, 50, 2)]  # the last one for the second time
     for layers, c, A, k in cases:
         events, levels, held, segments = [], [], 0, []
         for layer in range(layers):
@@ -135,10 +136,22 @@ def check_memory_timeline_checkpoints():
 # %% points=1
 def check_memory_timeline_limits():
     # A k above L makes one segment, with the same values as k = L; a k below 1 means nothing.
-    ask(lambda: memory_timeline, 2, 2, 34, k=5).gives(
-        [2, 2, 36, 70, 36, 0],
-        lambda got: "nothing is checkpointed when k is above L" if agrees(got[0], 34) else None,
-    )
+    def one_segment(asks, layers, c, A, k, say):
+        up, down = range(1, layers + 1), range(layers - 1, 0, -1)
+        held = [*[c] * layers, *[c + n * A for n in up], *[c + n * A for n in down], 0]
+        events = [(kind, layer) for kind in ("forward", "rebuild") for layer in range(layers)]
+        events += [("backward", layer) for layer in reversed(range(layers))]
+        plain = [n * A for n in (*up, *down, 0)]
+        asks(lambda: memory_timeline, layers, c, A, k=k).gives(
+            held,
+            lambda got: (
+                "nothing is checkpointed when k is above L"
+                if agrees(got, plain)
+                else say.format(*timeline_difference(got, held, events, c, A))
+            ),
+        )
+
+    one_segment(ask, 2, 2, 34, 5, "{1} ({0})")
     ask(lambda: memory_timeline, 4, 2, 34, k=0).is_refused()
     ask(lambda: memory_timeline, 4, 2, 34, k=-2).is_refused()
     ### BEGIN HIDDEN TESTS
@@ -146,12 +159,10 @@ def check_memory_timeline_limits():
 
     rng = Random(f"{CHECK_SEED}/memory_timeline_limits")
     layers = rng.randint(3, 30)
-    one_segment = (
-        [3] * layers + [3 + 40 * n for n in range(1, layers + 1)] + [3 + 40 * n for n in range(layers - 1, 0, -1)]
-    )
-    probe(lambda: memory_timeline, layers, 3, 40, k=layers + rng.randint(1, 50)).gives([*one_segment, 0])
-    probe(lambda: memory_timeline, layers, 3, 40, k=layers).gives([*one_segment, 0])
+    for k in (layers + rng.randint(1, 50), layers, layers):
+        one_segment(probe, layers, 3, 40, k, "{1}")
     probe(lambda: memory_timeline, layers, 3, 40, k=-rng.randint(1, 50)).is_refused()
+    probe(lambda: memory_timeline, layers, 3, 40, k=0).is_refused()
     ### END HIDDEN TESTS
 
 
@@ -167,7 +178,7 @@ class Lines:
         return self.title
 
     def _repr_svg_(self):
-        top = max(max(values) for *_, values in self.curves) or 1
+        top = float(max(max(values) for *_, values in self.curves)) or 1
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 280" width="100%" style="max-width:640px" role="img" '
             f'aria-label="{self.title}" font-family="sans-serif" font-size="13">'
@@ -178,7 +189,9 @@ class Lines:
         ]
         for i, (label, colour, dash, values) in enumerate(self.curves):
             step = 570 / max(1, len(values) - 1)
-            points = " ".join(f"{50 + j * step:.1f},{240 - 190 * value / top:.1f}" for j, value in enumerate(values))
+            points = " ".join(
+                f"{50 + j * step:.1f},{240 - 190 * float(value) / top:.1f}" for j, value in enumerate(values)
+            )
             parts.append(
                 f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>'
                 f'<text x="{60 + 200 * i}" y="36" fill="{colour}">{label}</text>'
@@ -236,14 +249,16 @@ def check_best_k():
         1,
         {
             "the peak is returned instead of k": 82,
-            "k and the number of segments are swapped": 24,
+            "k and the number of segments are swapped, or k is always L": 24,
             "the square root is returned as it is": 1.1881770515720091,
             "the square root of L is taken: that holds only where c = A": 5,
-            "k is rounded up": 2,
+            "the square root of L, rounded down, is taken: that holds only where c = A": 4,
+            "the square root is rounded up": 2,
+            "k is counted from 0": 0,
         },
     )
     ask(lambda: best_k, 80, 2, 34).gives(
-        2, {"k is always 1": 1, "the peak is returned instead of k": 148, "the checkpoints are left out of the peak": 1}
+        2, {"k is always 1, or the checkpoints are left out of the peak": 1, "the peak is returned instead of k": 148}
     )
     ask(lambda: best_k, 34, 2, 34).gives(1, also=[2])
     ### BEGIN HIDDEN TESTS
@@ -252,55 +267,86 @@ def check_best_k():
 
     rng = Random(f"{CHECK_SEED}/best_k")
 
+    def segments_of(layers, k):
+        """The lengths of the segments, the first layer's first."""
+        return [min(k, layers - start) for start in range(0, layers, k)]
+
     def peak_of(layers, c, A, k):
-        """Push and pop the events of one step; the highest level on the way."""
-        held = highest = 0
-        opened = []
-        for layer in range(layers):
-            if layer % k == 0:
-                opened.append(0)
-                held += c
-            opened[-1] += 1
-            highest = max(highest, held)
-        while opened:
-            m = opened.pop()
-            highest = max(highest, held + m * A)
-            held -= c
+        """Push the segments of one step and pop them again; the highest level on the way."""
+        segments, highest = segments_of(layers, k), 0
+        while segments:
+            checkpoints = len(segments)
+            highest = max(highest, checkpoints * c + segments.pop() * A)
         return highest
 
-    def formula_k(layers, c, A):
-        return min(range(1, layers + 1), key=lambda k: layers / k * c + k * A)
+    def total_of(layers, c, A, k):
+        """The sum over all events: forward, rebuild and backward of each segment."""
+        return sum(c * (3 * m * j - 1) + A * m * m for j, m in enumerate(segments_of(layers, k), 1))
 
-    cases = [(1, 5, 3), (2, 3, 50), (rng.randint(35, 110), 2, 34), (rng.choice((33, 34)), 2, 34)]
-    cases += [(rng.randint(9, 60), 8, 8), (rng.randint(5, 40), rng.randint(50, 99), rng.randint(2, 9))]
-    while len(cases) < 10:  # where the formula, in every rounding, is not among the best of the simulation
-        L, c, A = rng.randint(5, 60), rng.randint(1, 40), rng.randint(1, 80)
+    def lowest_at(values, last=False):
+        """The first or the last k at which the values, listed from k = 1 on, are lowest."""
+        return len(values) - values[::-1].index(min(values)) if last else 1 + values.index(min(values))
+
+    def mistakes_of(L, c, A, peaks):
+        """Map each known mistake to the k that it gives."""
+        root, best, ks = sqrt(L * c / A), lowest_at(peaks), range(1, L + 1)
+        formula = [L / k * c + k * A for k in ks]
+        longer, shorter = [-(-L // k) * c + k * A for k in ks], [L // k * c + k * A for k in ks]
+        return {
+            "only divisors of L are tried": min((peaks[k - 1], k) for k in ks if L % k == 0)[1],
+            "the square root, rounded, is used, not the timeline": round(root),
+            "the square root, rounded down, is used, not the timeline": floor(root),
+            "the square root, rounded up, is used, not the timeline": ceil(root),
+            "the square root is returned as it is": root,
+            "the formula M(k) is used, not the timeline": lowest_at(formula),
+            "the formula M(k) is used, not the timeline, and the largest of equal k": lowest_at(formula, last=True),
+            "the last segment is taken to be as long as the others": lowest_at(longer),
+            "the last segment is taken to be as long as the others, and the largest of equal k": lowest_at(
+                longer, True
+            ),
+            "the last segment is left out where it is shorter": lowest_at(shorter),
+            "the mean of the timeline is looked at, not its peak": lowest_at([total_of(L, c, A, k) for k in ks]),
+            "k = L is not tried": lowest_at(peaks[:-1] or [0]),
+            "c and A are swapped": lowest_at([peak_of(L, A, c, k) for k in ks]),
+            "k is counted from 0": best - 1,
+            "k is always 1, or the checkpoints are left out of the peak": 1,
+            "k is always L": L,
+            "k and the number of segments are swapped": ceil(L / best),
+            "the square root of L is taken: that holds only where c = A": round(sqrt(L)),
+            "the square root of L, rounded down, is taken: that holds only where c = A": isqrt(L),
+            "the peak is returned instead of k": min(peaks),
+            "the highest peak is looked for, not the lowest": lowest_at([-peak for peak in peaks]),
+        }
+
+    def name(got):
+        """The mistake that explains what comes in every case, not only in one: a small number may mean many things."""
+        came = [probe(lambda: best_k, *arguments).reply(as_number) for arguments, *_ in cases]
+
+        def explains(mistake):
+            values = [(case[2][mistake], case[0][0]) for case in cases]
+            return all(k in (value, max(1, min(L, value))) for k, (value, L) in zip(came, values, strict=True))
+
+        return next((mistake for mistake in cases[0][2] if explains(mistake)), None)
+
+    draws = [(1, 5, 3), (2, 3, 50), (rng.randint(35, 50), 2, 34), (rng.choice((33, 34)), 2, 34)]
+    draws += [(rng.randint(20, 40), 3, 3), (rng.randint(5, 40), rng.randint(50, 99), rng.randint(2, 9))]
+    draws += [(rng.randint(3, 20), rng.randint(500, 999), rng.randint(2, 9))]  # one segment is best
+    cases, met, apart = [], {}, 0
+    while len(cases) < len(draws) or not all(met.values()) or apart < len(met) - 2:
+        # Until each mistake shows in some case, and all together tell the mistakes apart, except first and last of equals.
+        drawn = len(cases) >= len(draws)
+        L, c, A = (rng.randint(5, 40), rng.randint(1, 40), rng.randint(1, 80)) if drawn else draws[len(cases)]
         peaks = [peak_of(L, c, A, k) for k in range(1, L + 1)]
-        root = sqrt(L * c / A)
-        guesses = {formula_k(L, c, A), floor(root), ceil(root), round(root)}
-        if all(not 1 <= k <= L or peaks[k - 1] > min(peaks) for k in guesses):
-            cases.append((L, c, A))
-    for L, c, A in cases:
-        peaks = {k: peak_of(L, c, A, k) for k in range(1, L + 1)}
-        lowest = min(peaks.values())
-        right, *others = [k for k, peak in peaks.items() if peak == lowest]
-        probe(lambda: best_k, L, c, A).gives(
-            right,
-            {
-                "the formula M(k) is used where k does not divide L": formula_k(L, c, A),
-                "the rounded square root is used, not the timeline": round(sqrt(L * c / A)),
-                "the square root is rounded down": floor(sqrt(L * c / A)),
-                "the square root is rounded up": ceil(sqrt(L * c / A)),
-                "the square root is returned as it is": sqrt(L * c / A),
-                "k is always 1": 1,
-                "k is always L": L,
-                "k and the number of segments are swapped": ceil(L / right),
-                "the square root of L is taken: that holds only where c = A": isqrt(L),
-                "the peak is returned instead of k": lowest,
-                "the highest peak is looked for, not the lowest": max(peaks, key=peaks.get),
-            },
-            also=others,
-        )
+        right = [k for k, peak in enumerate(peaks, 1) if peak == min(peaks)]
+        mistakes = mistakes_of(L, c, A, peaks)
+        shows = [mistake for mistake, k in mistakes.items() if k not in right and max(1, min(L, k)) not in right]
+        more = [*cases, ((L, c, A), right, mistakes)]
+        told = len({tuple(values[mistake] for *_, values in more) for mistake in mistakes})
+        if not drawn or told > apart or not all(met[mistake] for mistake in shows):
+            met = {mistake: met.get(mistake, 0) + (mistake in shows) for mistake in mistakes}
+            cases, apart = more, told
+    for arguments, right, _ in [*cases, cases[-1]]:  # the last one for the second time
+        probe(lambda: best_k, *arguments).gives(right[0], name, also=right)
     ### END HIDDEN TESTS
 
 

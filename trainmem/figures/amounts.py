@@ -31,12 +31,15 @@ def _rounded(value: float) -> str:
     return f"{value:,.{places}f}"
 
 
-def table(caption: str, columns: list[str], rows: list[list[str]], spare: int | None = None) -> str:
-    """An HTML table; the first cell of each row is its heading. Column ``spare`` is left out on a small screen."""
-    mark = ' class="spare"'
+def table(caption: str, columns: list[str], rows: list[list[str]], *, spare: int = -1, words: int = -1) -> str:
+    """An HTML table; the first cell of each row is its heading.
 
-    def cell(kind: str, i: int, words: str, more: str = "") -> str:
-        return f"<{kind}{more}{mark if i == spare else ''}>{words}</{kind}>"
+    Column ``spare`` is left out on a small screen; column ``words`` holds words, not numbers.
+    """
+    marks = {spare: ' class="spare"', words: ' class="words"'}
+
+    def cell(kind: str, i: int, content: str, more: str = "") -> str:
+        return f"<{kind}{more}{marks.get(i, '')}>{content}</{kind}>"
 
     head = "".join(cell("th", i, words, ' scope="col"') for i, words in enumerate(columns))
     body = "".join(

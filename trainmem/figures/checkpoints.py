@@ -85,12 +85,12 @@ def draw(numbers: CheckpointNumbers, k: int, label: str, layout: Layout) -> str:
     """The picture: the sawtooth, beside or below it the peak against k, and the step's time."""
     drawing = Drawing(layout)
     if layout.narrow:
-        _sawtooth(drawing, numbers, k, 40, 30, layout.width - 44, 150)
-        _against_k(drawing, numbers, k, 40, 268, layout.width - 56, 140)
+        _sawtooth(drawing, numbers, k, 48, 30, layout.width - 52, 150)
+        _against_k(drawing, numbers, k, 48, 268, layout.width - 64, 140)
         bottom = _time(drawing, 502, layout)
     else:
-        _sawtooth(drawing, numbers, k, 40, 30, 330, 210)
-        _against_k(drawing, numbers, k, 430, 30, 270, 210)
+        _sawtooth(drawing, numbers, k, 48, 30, 320, 210)
+        _against_k(drawing, numbers, k, 436, 30, 266, 210)
         bottom = _time(drawing, 334, layout)
     return drawing.svg(label, bottom, "narrow" if layout.narrow else "wide")
 
@@ -151,7 +151,7 @@ def _against_k(
     """Both axes are logarithmic: else the lowest point is lost beside the large k."""
     L, y0 = len(numbers.peaks), top + height
     levels = [*numbers.peaks, *numbers.formula]
-    low, high = log(min(levels) / 1.4), log(max(levels) * 2)
+    low, high = log(min(levels) / 2), log(max(levels) * 2)
 
     def x(value: float) -> float:
         return left + (width * log(value) / log(L) if L > 1 else width / 2)
@@ -176,10 +176,13 @@ def _against_k(
     )
     here = numbers.peaks[k - 1]
     drawing.dot(x(k), y(here), 5, ORANGE)
+    words = f"k = {k}: {number(here)}"  # above the curve where it falls, below it where it rises
     if x(k) > left + width / 2:
-        drawing.text(x(k) - 9, y(here) - 8, f"k = {k}: {number(here)}", "end", bold=True)
+        drawing.text(x(k) - 9, y(here) - 8, words, "end", bold=True)
+    elif k < numbers.root:
+        drawing.text(x(k) + 8, y(here) - 8, words, bold=True)
     else:
-        drawing.text(x(k) + 10, y(here) + 17, f"k = {k}: {number(here)}", bold=True)
+        drawing.text(x(k) + 10, y(here) + 17, words, bold=True)
     drawing.rect(left, y0 + 38, 14, 4, ORANGE, outline=False)
     drawing.text(left + 18, y0 + 44, "simulated")
     drawing.path([(left + 98, y0 + 40), (left + 114, y0 + 40)], stroke="currentColor", width=2, dash="5 3")
@@ -222,7 +225,7 @@ def picture(L: int, k: int, A: float, c: float = C, simulator: Simulator | None 
     others = [i for i, peak in enumerate(numbers.peaks, 1) if peak == lowest]
     best = f"k = {' and '.join(map(str, others))}" if len(others) < 4 else f"k = {others[0]} to {others[-1]}"
     shape = f"L = {L}, c = {number(c)}, A = {number(A)} (units of sbh)"
-    said = f"{shape}: with a checkpoint every {k} layers the peak is {number(here)}."
+    said = f"{shape}: with a checkpoint every {'layer' if k == 1 else f'{k} layers'} the peak is {number(here)}."
     compared = (
         f"M(k) = (L/k)c + kA gives {number(numbers.formula[k - 1])}. The lowest peak is {number(lowest)} at {best}; "
         f"√(Lc/A) = {numbers.root:.2f}. Without checkpoints {number(L * A)} are held."

@@ -26,8 +26,9 @@ class Picture:
 
 
 # The front end gives the handles of its sliders and the buttons of Play no names, and has no way to ask for them from
-# Python. These few lines name them after their labels, and have changed numbers read out. Where a page forbids them,
-# all else works.
+# Python. These few lines name them after their labels, have changed numbers read out, and keep the notebook's own
+# shortcuts (arrows that go to the next cell, letters that delete this one) away from keys that are meant for a control.
+# Where a page forbids them, all else works.
 _NAMES = """
 const figure = this.closest('.trainmem-figure');
 const name = () => {
@@ -44,11 +45,24 @@ const name = () => {
     const names = buttons.length > 3 ? ['Play', 'Pause', 'Stop', 'Repeat'] : ['Play or pause', 'Stop', 'Repeat'];
     buttons.forEach((button, i) => { say(button, names[i]); button.title = names[i]; });
   });
+  figure.querySelectorAll('select, input, button, [role=slider], [role=textbox]').forEach(node => {
+    node.toggleAttribute('data-lm-suppress-shortcuts', true);
+  });
   figure.querySelectorAll('.trainmem-numbers .widget-html-content').forEach(node => {
     node.setAttribute('aria-live', 'polite');
   });
 };
-if (figure) { new MutationObserver(name).observe(figure, {childList: true, subtree: true}); name(); }
+// With Control or Command held, a shortcut is meant for the notebook after all.
+const held = event => {
+  if (event.key === 'Control' || event.key === 'Meta') {
+    event.target.toggleAttribute('data-lm-suppress-shortcuts', event.type === 'keyup');
+  }
+};
+if (figure) {
+  for (const type of ['keydown', 'keyup']) figure.addEventListener(type, held);
+  new MutationObserver(name).observe(figure, {childList: true, subtree: true});
+  name();
+}
 """
 
 _STYLE = """
@@ -65,20 +79,20 @@ _STYLE = """
 .trainmem-figure svg { display: block; width: 100%; height: auto; overflow: visible; }
 .trainmem-figure svg.narrow { display: none; max-width: 460px; }
 .trainmem-figure .widget-play { margin-right: 12px; }
-@container (max-width: 600px) {
-  .trainmem-figure svg.wide { display: none; }
-  .trainmem-figure svg.narrow { display: block; }
-  .trainmem-figure .spare { display: none; }
-  .trainmem-figure th, .trainmem-figure td { padding: 2px 4px; }
-}
 .trainmem-figure p { margin: 4px 0; }
 .trainmem-figure table { border-collapse: collapse; margin: 6px 0; font-size: 13px; width: auto; }
 .trainmem-figure caption { text-align: left; font-weight: bold; padding: 2px 0; }
 .trainmem-figure th, .trainmem-figure td { padding: 2px 8px; text-align: right; border: 0;
   border-bottom: 1px solid var(--jp-border-color2, #bbb); color: inherit; }
 .trainmem-figure th { font-weight: 600; }
-.trainmem-figure tbody th, .trainmem-figure thead th:first-child { text-align: left; }
+.trainmem-figure tbody th, .trainmem-figure thead th:first-child, .trainmem-figure .words { text-align: left; }
 .trainmem-figure tr, .trainmem-figure thead { background: none !important; }
+@container (max-width: 600px) {
+  .trainmem-figure svg.wide { display: none; }
+  .trainmem-figure svg.narrow { display: block; }
+  .trainmem-figure .spare { display: none; }
+  .trainmem-figure th, .trainmem-figure td { padding: 2px 3px; font-size: 12px; overflow-wrap: anywhere; }
+}
 .trainmem-figure :focus-visible { outline: 2px solid #0072B2; outline-offset: 1px; }
 """
 

@@ -171,7 +171,7 @@ def layer_parameters(preset: str = "1.3b", *, counter: Counter | None = None) ->
     """The parameters of one layer as bars, one a matrix, in units of h², and the model's total against 12Lh².
 
     ``preset`` is a key of `trainmem.memory.MODELS`. ``counter`` is your own
-    ``params_per_layer(h, mlp_ratio, n_kv_ratio, style)`` of exercise 1: its number is then held against the bars.
+    `params_per_layer` of exercise 1: its number is then held against the bars.
     """
     if preset not in MODELS:
         raise ValueError(f"preset is one of {', '.join(MODELS)}, not {preset!r}")

@@ -49,7 +49,7 @@ def on(fill: str) -> str:
 
 def length_of(words: str, size: float) -> float:
     """About how long words are in a sans-serif font; on the safe side."""
-    return 0.56 * size * len(words)
+    return 0.6 * size * len(words)
 
 
 def ticks(high: float, about: int = 5) -> list[float]:

@@ -168,13 +168,13 @@ def _kept(drawing: Drawing, stop: Stop, x: float, y: float, layout: Layout) -> N
     core = [amount for *_, amount, core in stop.tensors if core]
     rest = [amount for *_, amount, core in stop.tensors if not core]
     names = ", ".join(name for name, *_ in stop.tensors)
-    names = "mask" if names.endswith(".mask") else names.replace("dropped attention", "dropped")
+    names = "mask" if names.endswith(".mask") else names.replace("dropped attention weights", "weights")
     amounts = [(sum(rest), ORANGE, "sbh")] * bool(rest) + [(sum(core), PURPLE, "as²b")] * bool(core)
     for amount, fill, unit in amounts:
         words = f"+{number(amount)} {unit}"
         drawing.rect(x, y + 4, 11, 11, fill)
         drawing.text(x + 15, y + 15, words, bold=True)
-        x += 20 + 7.2 * len(words)
+        x += 18 + 8.8 * len(words)
     if not layout.narrow:
         room = (layout.width if stop.second_half else 404 - 8) - x
         drawing.text(x, y + 15, names if length_of(names, 13) <= room else names.replace(" output", ""))
@@ -211,7 +211,7 @@ def picture(style: str, fused: bool, dropout: bool, at: int, counter: Counter | 
     if counter is not None:
         text += f"<p>{escape(_compared(counter, style, fused, dropout))}</p>"
     if rows:
-        text += table("Kept so far", ["operation", "keeps", "sbh", "as²b"], rows)
+        text += table("Kept so far", ["operation", "keeps", "sbh", "as²b"], rows, words=1)
     return Picture(f"{what}: {whole} a layer", lambda layout: draw(walk, at, label, layout), text)
 
 
