@@ -12,6 +12,10 @@ questions      `CHECK_YOURSELF`, `INTERVIEW`: name → `Question`
 cards          `CARDS`: name → `Question`, the recall cards
 folded         the same as Markdown with folded answers, for readers without a kernel
 widget         `quick_check(name)`: buttons and an explanation for every choice
+progress       a reader's answers and the file that keeps them
+schedule       when a card comes again
+session        which card is asked now; `session_widget` and `overview` are its buttons and its picture
+export         the cards for Anki: ``python -m trainmem.review export``
 ============== =======================================================================================================
 
 >>> from trainmem.review import CARDS
@@ -31,6 +35,8 @@ from trainmem.review.records import Choice, Question, QuickCheck, filled
 if TYPE_CHECKING:
     import ipywidgets
 
+    from trainmem.review.session_widget import ReviewBox
+
 __all__ = [
     "CARDS",
     "CHECK_YOURSELF",
@@ -43,6 +49,7 @@ __all__ = [
     "filled",
     "questions_markdown",
     "quick_check",
+    "review_session",
 ]
 
 
@@ -56,3 +63,15 @@ def quick_check(name: str) -> "ipywidgets.VBox":
     if name not in QUICK_CHECKS:
         raise ValueError(f"no quick check is called {name!r}; there are {', '.join(QUICK_CHECKS)}")
     return shown(QUICK_CHECKS[name])
+
+
+def review_session(path: str = "trainmem_progress.json", new_a_day: int = 15) -> "ReviewBox":
+    """Show the recall cards that are due; every answer is saved in the file at ``path``.
+
+    ``new_a_day`` limits the cards that are begun on one day (with the `fsrs` library; without it every card comes).
+    """
+    from trainmem.review.schedule import best_schedule
+    from trainmem.review.session import Session
+    from trainmem.review.session_widget import ReviewBox
+
+    return ReviewBox(Session(CARDS, best_schedule(new_a_day), path))

@@ -3,11 +3,9 @@
 Buttons and HTML alone, so that it works in JupyterLab and in Colab's ipywidgets 7.7, by mouse, touch and keyboard.
 """
 
-import html
-import re
-
 import ipywidgets as widgets
 
+from trainmem.review.markup import as_html, as_text
 from trainmem.review.records import Choice, QuickCheck
 
 # A button's text is one line of fixed height unless told otherwise. Colours follow the page's theme; right and wrong
@@ -25,18 +23,6 @@ _STYLE = """<style>
 </style>"""
 
 
-def _as_html(text: str) -> str:
-    """The little Markdown that the texts use: bold, italic, code."""
-    text = html.escape(text, quote=False)
-    text = re.sub(r"`(.+?)`", r"<code>\1</code>", text)
-    text = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", text)
-    return re.sub(r"\*(.+?)\*", r"<i>\1</i>", text).replace("\n\n", "<br>")
-
-
-def _as_text(text: str) -> str:
-    return re.sub(r"[`*]", "", text)
-
-
 class Check(widgets.VBox):
     """The box of a quick check. Its plain text stands in the committed notebook."""
 
@@ -50,11 +36,11 @@ class Check(widgets.VBox):
 
 def shown(check: QuickCheck) -> Check:
     """Return the widget; every button may be pressed, in any order and more than once."""
-    question = widgets.HTML(f"{_STYLE}<b>Quick check.</b> {_as_html(check.filled(check.question))}")
+    question = widgets.HTML(f"{_STYLE}<b>Quick check.</b> {as_html(check.filled(check.question))}")
     said = widgets.HTML(_said(""))
     buttons = []
     for letter, choice in zip("ABCDEFGH", check.choices, strict=False):
-        text = _as_text(check.filled(choice.text))
+        text = as_text(check.filled(choice.text))
         button = widgets.Button(description=f"{letter} · {text}", layout=widgets.Layout(width="auto", height="auto"))
         button.add_class("trainmem-choice")
         button.on_click(lambda _, letter=letter, choice=choice: setattr(said, "value", _verdict(check, letter, choice)))
@@ -67,7 +53,7 @@ def shown(check: QuickCheck) -> Check:
 def _verdict(check: QuickCheck, letter: str, choice: Choice) -> str:
     verdict = "✓ Right." if choice.right else "✗ Not this one."
     colour = "#009e73" if choice.right else "#d55e00"
-    text = f"<b>{letter}: {verdict}</b> {_as_html(check.filled(choice.why))}"
+    text = f"<b>{letter}: {verdict}</b> {as_html(check.filled(choice.why))}"
     return _said(f'<div class="trainmem-said" style="border-color: {colour}">{text}</div>')
 
 
