@@ -90,6 +90,7 @@ def installed(python: Path) -> set[str]:
     return {place.name for place in python.parents[1].glob("lib/python3*/site-packages/*.dist-info")}
 
 
+@pytest.mark.long
 def test_on_colabs_stack_the_first_cell_installs_the_course_and_nothing_else(tmp_path):
     python = tmp_path / "colab" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "colab"], check=True)
