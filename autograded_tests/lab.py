@@ -89,11 +89,18 @@ def _wait_until_up(address: str, server: subprocess.Popen, log: Path) -> None:
 
 def open_notebook(page: Page, address: str, notebook: str) -> None:
     """Open a notebook and wait until its kernel is connected and idle."""
+    heard = []  # frames of the kernel's channel: a run that is asked for before the first one is lost
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: heard.append(len(frame))))
     page.goto(f"{address}/lab/tree/{notebook}?reset")
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
     page.wait_for_selector(
         ".jp-NotebookPanel-toolbar .jp-Notebook-ExecutionIndicator[data-status=idle]", timeout=60_000
     )
+    for _ in range(1200):
+        if heard:
+            return
+        page.wait_for_timeout(50)
+    raise RuntimeError(f"{notebook}: no word from the kernel within a minute")
 
 
 def run_all(page: Page, timeout_s: float = 120) -> None:

@@ -22,11 +22,7 @@ def lesson(lab, lab_folder, browser):
     page.on("console", lambda message: page.said.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: page.said.append(str(error)))
     page.on("request", lambda request: page.asked.append(request.url))
-    heard = []  # frames of the kernel's channel: a run that is asked for before the first one is lost
-    page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: heard.append(frame)))
     open_notebook(page, lab, "lesson.ipynb")
-    while not heard:
-        page.wait_for_timeout(50)
     run_all(page, timeout_s=200)
     page.wait_for_function(f"document.querySelectorAll('.trainmem-check').length === {len(QUICK_CHECKS)}")
     yield page

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from trainmem.course.editions import ASSIGNMENT, NOTEBOOK, ROOT, instructor_edition, self_study_edition, student_edition
 from trainmem.course.lesson import lesson_edition
+from trainmem.figures.static import static_pictures
 
 
 def built(run: bool = True) -> dict[Path, str]:
@@ -28,6 +29,7 @@ def built(run: bool = True) -> dict[Path, str]:
         ROOT / "release" / ASSIGNMENT / f"{NOTEBOOK}.ipynb": student_edition(source),
         ROOT / "notebooks" / "self_study.ipynb": self_study_edition(),
         lesson: lesson_edition(lesson, run),
+        **{ROOT / "notebooks" / "figures" / name: text for name, text in static_pictures().items()},
     }
 
 
@@ -42,8 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         name = path.relative_to(ROOT)
         if check:
             print(
-                f"{name} is not what its source gives: edit trainmem_solutions/ or trainmem/course/lesson.md and run "
-                "`make build`",
+                f"{name} is not what its source gives: edit that (CONTRIBUTING.md says where) and run `make build`",
                 file=sys.stderr,
             )
         else:
