@@ -156,6 +156,17 @@ def test_a_plain_session_that_is_broken_off_goes_on_where_it_was(tmp_path):
     assert Session(CARDS, OnceADay(), tmp_path / "p.json", clock).current == list(CARDS)[5]
 
 
+@pytest.mark.parametrize("make", [Spaced, OnceADay])
+def test_a_card_is_not_asked_twice_in_a_row_while_there_is_another(tmp_path, make):
+    two = {name: CARDS[name] for name in list(CARDS)[:2]}
+    session = Session(two, make(), tmp_path / "p.json", Clock())
+    asked = []
+    for _ in range(5):  # all within one second
+        asked.append(session.current)
+        session.answer(Grade.AGAIN)
+    assert asked == [*two, *two, *two][:5]
+
+
 def test_without_fsrs_the_session_is_the_plain_one_and_says_how_to_get_it(monkeypatch):
     assert isinstance(best_schedule(), Spaced)
     monkeypatch.setattr(schedule, "find_spec", lambda name: None)
