@@ -91,7 +91,8 @@ _STYLE = """
   .trainmem-figure svg.wide { display: none; }
   .trainmem-figure svg.narrow { display: block; }
   .trainmem-figure .spare { display: none; }
-  .trainmem-figure th, .trainmem-figure td { padding: 2px 3px; font-size: 12px; overflow-wrap: anywhere; }
+  .trainmem-figure th, .trainmem-figure td { padding: 2px 3px; font-size: 12px; }
+  .trainmem-figure .words { overflow-wrap: anywhere; }
 }
 .trainmem-figure :focus-visible { outline: 2px solid #0072B2; outline-offset: 1px; }
 """

@@ -261,7 +261,7 @@ def picture(
         rows.append([words, *cells])
     summary = table(
         "Peaks in GB",
-        ["rebuilt", "every tensor", "own sizes", "equal units", "exercise 4"],
+        ["rebuilt", "every tensor", "own sizes", "equal units", "as in ex. 4"],
         rows,
     )
     notes = _notes(model, s, b, recompute, k, reading, fused)
