@@ -1,4 +1,8 @@
-"""Predicted peaks of whole steps against live storage on the CPU: how much, and when."""
+"""Predicted peaks of whole steps against live storage on the CPU: how much, and when.
+
+Two percent would do for a course; what is asked here is a hundredth of a percent, so that one tensor of the residual
+stream too many is seen.
+"""
 
 from dataclasses import replace
 
@@ -60,14 +64,14 @@ def gpt_step(s, recompute, every, attention="eager"):
 @pytest.mark.parametrize(("recompute", "every"), SETTINGS)
 def test_twelve_layers(s, recompute, every):
     live, timeline = gpt_step(s, recompute, every)
-    assert timeline.peak_bytes == pytest.approx(live.peak_bytes, rel=0.02)
+    assert timeline.peak_bytes == pytest.approx(live.peak_bytes, rel=1e-4)
     assert moment(timeline.peak_event) == live.peak_moment
 
 
 @pytest.mark.parametrize(("recompute", "every"), [("none", None), ("full", 1), ("full", 5)])
 def test_twelve_layers_with_fused_attention(recompute, every):
     live, timeline = gpt_step(128, recompute, every, "fused")
-    assert timeline.peak_bytes == pytest.approx(live.peak_bytes, rel=0.02)
+    assert timeline.peak_bytes == pytest.approx(live.peak_bytes, rel=1e-4)
     assert moment(timeline.peak_event) == live.peak_moment
 
 
@@ -81,7 +85,10 @@ def test_not_only_the_peak_but_every_operation(recompute, every):
     for event in timeline.events:
         if moment(event) in highest and event.phase != "optimizer":  # an addition's backward pass makes no tensor
             seen += 1
-            assert event.during_bytes == pytest.approx(highest[moment(event)], rel=0.02), event.name
+            # Bias gradients come a little later or earlier than said; and the loop over the layers of a checkpointed
+            # segment still refers to a layer's input, one tensor of the residual stream, until the layer is through.
+            referred = 2 * 128 * B * H if event.phase == "forward" and every else 0
+            assert 0 <= highest[moment(event)] - event.during_bytes + 1024 <= 2048 + referred, event.name
     assert seen > 400
 
 
@@ -100,7 +107,7 @@ def test_llama_layers(options):
     for every in (None,) if "recompute" in options else (None, 2):
         live = measure(Transformer([LlamaLayer(H, A, **options) for _ in range(4)], H, V, every=every), 128)
         timeline = predict(llama_layer(128, B, H, A, **options), 128, 4, every)
-        assert timeline.peak_bytes == pytest.approx(live.peak_bytes, rel=0.02)
+        assert timeline.peak_bytes == pytest.approx(live.peak_bytes, rel=1e-4)
         assert moment(timeline.peak_event) == live.peak_moment
 
 

@@ -246,6 +246,15 @@ def test_a_sharded_step_leaves_what_it_found(zero, states):
         assert step.timeline(every).peak_bytes == pytest.approx(fine.peak_bytes)
 
 
+def test_zero_3_gathers_one_block_s_weights_while_it_runs():
+    layer = gpt_layer(8, 1, 64, 4)
+    second, third = (Step(layer, 4, zero=zero, n_gpus=8).timeline(2, "operation") for zero in (2, 3))
+    away = 2 * 7 / 8  # seven eighths of two bytes are on other GPUs
+    for (_, block, _, _), less in zip(third.labels, (second.during_bytes - third.during_bytes).tolist(), strict=True):
+        here = layer.parameters if block == "layer" else 0
+        assert less == pytest.approx(away * (4 * layer.parameters - here))
+
+
 def test_tensor_parallelism_divides_what_a_gpu_holds():
     one = model_step(MODELS["1.3b"], 2048, 8, optimizer="fused")
     four = model_step(replace(MODELS["1.3b"], V=50260), 2048, 8, t=4)

@@ -303,10 +303,10 @@ def _attend(make: Builder, attention: str, q: str, k: str, v: str, *, dropout: b
         raise ValueError(f"softmax is 'bf16' or 'fp32', not {softmax!r}")
     if attention == "fused":
         return make.attention("attention", q, k, v, "context", "b a/t s")
-    q, k, v = (
-        make.copy(f"{x.lower()}_heads", rows, x, f"b {n}/t s d")
-        for x, rows, n in (("Q", q, "a"), ("K", k, "kv"), ("V", v, "kv"))
-    )
+    q = make.copy("q_heads", q, "Q", "b a/t s d")
+    # The product gives the gradient of K transposed, which is K's own layout: no copy on the way back.
+    k = make.copy("k_heads", k, "K", "b kv/t s d", alias=True)
+    v = make.copy("v_heads", v, "V", "b kv/t s d")
     make.part = "core"
     p = make.tensor("scores", "b a/t s s")
     make.operation("scores", "product", (q, k), (p,), {"left": q, "right": k})

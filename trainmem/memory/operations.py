@@ -334,9 +334,11 @@ class Builder:
     def scale(self, name: str, x: str, out: str) -> str:
         return self.operation(name, "scale", (x,), (self.tensor(out, self._shape(x)),))
 
-    def copy(self, name: str, x: str, out: str, shape: str | None = None, format: str = "bf16") -> str:
+    def copy(
+        self, name: str, x: str, out: str, shape: str | None = None, format: str = "bf16", alias: bool = False
+    ) -> str:
         """Another layout or another format: a new tensor, and nothing kept."""
-        return self.operation(name, "copy", (x,), (self.tensor(out, shape or self._shape(x), format),))
+        return self.operation(name, "copy", (x,), (self.tensor(out, shape or self._shape(x), format),), alias=alias)
 
     def attention(self, name: str, q: str, k: str, v: str, out: str, lse_shape: str) -> str:
         lse = self.tensor(f"{name}.logsumexp", lse_shape, "fp32", extra=True)
