@@ -332,6 +332,7 @@ def test_no_worker_outlives_a_kill(small, tmp_path):
     )
     time.sleep(0.6 * seconds)
     workers = children(process.pid)
+    assert workers
     process.kill()
     process.wait()
     deadline = time.monotonic() + 120  # a worker that has only just been started notices when it has loaded
