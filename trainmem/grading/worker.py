@@ -108,8 +108,8 @@ def main() -> None:
                 reason = f"the grader failed on it: {type(error).__name__}: {error}"
                 connection.send(Ungraded(job.student, readable(reason)[:500]))
                 raise
-    except EOFError:
-        pass
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass  # whoever hands out the work has gone
     finally:
         grader.close()
 
