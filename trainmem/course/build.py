@@ -5,18 +5,31 @@ Exit status 1 with the names of the files that are not what would be built.
 
 import argparse
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from trainmem.course.editions import ASSIGNMENT, NOTEBOOK, ROOT, instructor_edition, self_study_edition, student_edition
+from trainmem.course.lesson import lesson_edition
+from trainmem.figures.static import static_pictures
 
 
-def built() -> dict[Path, str]:
-    """Return the text of every generated file by its path."""
+def built(run: bool = True) -> dict[Path, str]:
+    """Return the text of every generated file by its path.
+
+    The lesson carries outputs: it is executed where `run` is true, else the committed outputs are taken over (that they
+    are right is what nbval tests). Without PyTorch they are taken over too, since some are its measurements.
+    """
+    if run and find_spec("torch") is None:
+        print("without torch the lesson is not run again: its committed outputs stay", file=sys.stderr)
+        run = False
+    lesson = ROOT / "notebooks" / "lesson.ipynb"
     source = instructor_edition()
     return {
         ROOT / "source" / ASSIGNMENT / f"{NOTEBOOK}.ipynb": source,
         ROOT / "release" / ASSIGNMENT / f"{NOTEBOOK}.ipynb": student_edition(source),
         ROOT / "notebooks" / "self_study.ipynb": self_study_edition(),
+        lesson: lesson_edition(lesson, run),
+        **{ROOT / "notebooks" / "figures" / name: text for name, text in static_pictures().items()},
     }
 
 
@@ -25,13 +38,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m trainmem.course.build", description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a file differs")
     check = parser.parse_args(arguments).check
-    files = built()
+    files = built(run=not check)
     different = [path for path, text in files.items() if not path.exists() or path.read_bytes() != text.encode()]
     for path in different:
         name = path.relative_to(ROOT)
         if check:
             print(
-                f"{name} is not what the modules give: edit trainmem_solutions/ and run `make build`", file=sys.stderr
+                f"{name} is not what its source gives: edit that (CONTRIBUTING.md says where) and run `make build`",
+                file=sys.stderr,
             )
         else:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -70,9 +70,11 @@ def _text(cells: list[nbformat.NotebookNode]) -> str:
 def _plain_cell(cell: Cell) -> nbformat.NotebookNode:
     if cell.kind == "prose":
         return new_markdown_cell(cell.source, id=cell.name)
-    # Run All must go on after a check that fails.
-    tags = {"tags": ["raises-exception"]} if cell.kind == "check" else {}
-    return new_code_cell(without_marks(cell.source), id=cell.name, metadata=tags)
+    # Run All must go on after a check that fails; what is only machinery stands folded.
+    metadata = {"check": {"tags": ["raises-exception"]}, "code": {"jupyter": {"source_hidden": True}}}.get(
+        cell.kind, {}
+    )
+    return new_code_cell(without_marks(cell.source), id=cell.name, metadata=metadata)
 
 
 def _instructor_cell(cell: Cell) -> nbformat.NotebookNode:

@@ -1,0 +1,41 @@
+# Each target is one plain command; `make grade` and `make test` set up what they need.
+PYTHON = .venv/bin/python
+SUBMITTED =
+OUT = graded
+
+.PHONY: grade lab test test-long build bench check system
+
+# Grade the sample class, or a real one: make grade SUBMITTED=folder OUT=folder
+grade: .venv/grade
+	$(if $(SUBMITTED),,$(PYTHON) -m autograded_tests.sample_class $(OUT)/submitted)
+	$(PYTHON) -m trainmem.grading $(or $(SUBMITTED),$(OUT)/submitted) $(OUT)
+
+lab: .venv/grade
+	$(PYTHON) -m jupyterlab notebooks/lesson.ipynb
+
+test: .venv/test check
+	$(PYTHON) -m pytest -n 2 --dist loadfile -m "not long"
+
+test-long: .venv/test check
+	$(PYTHON) -m pytest -n 2 --dist loadfile
+
+check: .venv/test
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m trainmem.course.build --check
+
+# With torch: the lesson is executed by its build.
+build: .venv/test
+	$(PYTHON) -m trainmem.course.build
+
+bench: .venv/test
+	for benchmark in benchmarks/*.py; do $(PYTHON) $$benchmark || exit 1; done
+
+# Debian's packages: the sandbox in which submissions run, and the browser in which the figures are tested.
+system:
+	command -v bwrap chromium npm >/dev/null || (apt-get update && apt-get install -y bubblewrap chromium npm)
+
+.venv/%: pyproject.toml
+	test -x $(PYTHON) || python3 -m venv .venv
+	$(PYTHON) -m pip install --quiet --editable ".[lab,$*]"
+	touch $@

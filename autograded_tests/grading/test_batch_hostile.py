@@ -1,0 +1,66 @@
+"""Damaged, hostile, runaway and honest submissions in one batch: nobody gains, and nobody else loses."""
+
+import csv
+import os
+import subprocess
+import sys
+
+import pytest
+
+from autograded_tests.grading.conftest import right_answers
+from autograded_tests.grading.damaged import DAMAGED, FULL, code, honest, index, saved
+from autograded_tests.grading.hostile import HOSTILE
+from autograded_tests.notebooks import ROOT
+from trainmem.grading.assignment import load
+
+
+def as_notebook(cells):
+    """A submission of these cells: the answers in their places, the others in front of what they precede."""
+    notebook = honest({})
+    others = []
+    for cell in cells:
+        if cell.answer is None:
+            others.append(code(cell.source))
+            continue
+        at = index(notebook, cell.answer)
+        notebook["cells"][at]["source"] = cell.source
+        notebook["cells"][at:at] = others
+        others = []
+    notebook["cells"] += others
+    return notebook
+
+
+def marks(assignment, loses):
+    return sum(check.points for check in assignment.checks if check.target not in loses)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_all_in_one_batch(tmp_path):
+    assignment = load(ROOT / "source" / "training_memory" / "exercises.ipynb")
+    expected = {}
+    for number, kind in enumerate(HOSTILE):
+        name = f"hostile-{number}"
+        folder = tmp_path / "submitted" / name / "training_memory"
+        folder.mkdir(parents=True)
+        (folder / "exercises.ipynb").write_bytes(saved(as_notebook(kind.alter(right_answers(assignment)))))
+        expected[name] = marks(assignment, kind.loses)
+    for name, kind in DAMAGED.items():
+        kind.write(tmp_path / "submitted" / name)
+        expected[name] = kind.score
+    for number in range(20):
+        folder = tmp_path / "submitted" / f"honest-{number}" / "training_memory"
+        folder.mkdir(parents=True)
+        (folder / "exercises.ipynb").write_bytes(saved(honest(remark=str(number))))
+        expected[folder.parent.name] = FULL
+    command = [sys.executable, "-m", "trainmem.grading", str(tmp_path / "submitted"), str(tmp_path / "out")]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=3500)
+    assert ended.returncode == 3, ended.stderr
+    with open(tmp_path / "out" / "grades.csv", newline="", encoding="utf-8") as file:
+        given = {row["student_id"]: float(row["score"]) if row["score"] else None for row in csv.DictReader(file)}
+    assert len(HOSTILE) >= 45
+    kinds = {f"hostile-{number}": kind.name for number, kind in enumerate(HOSTILE)}
+    assert {
+        (kinds.get(name, name), given.get(name), score) for name, score in expected.items() if given.get(name) != score
+    } == set()

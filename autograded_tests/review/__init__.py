@@ -1,0 +1,1 @@
+"""Tests of the questions: their numbers, their texts, and the widget."""

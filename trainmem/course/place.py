@@ -1,0 +1,18 @@
+"""Where the course lives: the one setting behind every Colab badge and every notebook's first cell."""
+
+#: owner/repository on GitHub, and the branch or tag that readers get. Set both, run the build, and all links follow.
+REPOSITORY, VERSION = "OWNER/trainmem", "main"
+
+
+def badge(notebook: str) -> str:
+    """Markdown of the badge that opens a notebook of the repository (its path) in Colab.
+
+    Its picture lies beside the notebooks, so that a page with a badge asks nobody outside for it.
+    """
+    address = f"https://colab.research.google.com/github/{REPOSITORY}/blob/{VERSION}/{notebook}"
+    return f"[![Open in Colab](open_in_colab.svg)]({address})"
+
+
+def archive() -> str:
+    """Address from which pip installs the course."""
+    return f"https://github.com/{REPOSITORY}/archive/{VERSION}.zip"

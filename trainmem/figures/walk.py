@@ -1,0 +1,298 @@
+"""Figure 3: a walk through the operations of one layer, each with the tensors that it keeps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from html import escape
+
+from trainmem.figures.amounts import number, table
+from trainmem.figures.frame import Figure, Picture, button, slider, switch
+from trainmem.figures.svg import ORANGE, PURPLE, Drawing, Layout, length_of
+from trainmem.memory import MODELS, RULES, Tensor
+from trainmem_solutions import activation_bytes
+
+TITLE = "Walk through one layer"
+
+#: Operation → its name in the diagram.
+NAMES = {
+    "ln1": "LayerNorm 1",
+    "ln2": "LayerNorm 2",
+    "norm1": "RMSNorm 1",
+    "norm2": "RMSNorm 2",
+    "q_proj": "Q = x W_Q",
+    "k_proj": "K = x W_K",
+    "v_proj": "V = x W_V",
+    "rotary_q": "rotate Q",
+    "rotary_k": "rotate K",
+    "scores": "Q Kᵀ",
+    "scale": "divide by √d",
+    "softmax": "softmax",
+    "attention_dropout": "dropout",
+    "weighted": "times V",
+    "attention": "FlashAttention",
+    "proj": "times W_O",
+    "dropout1": "dropout",
+    "add1": "add the input",
+    "fc1": "MLP, first",
+    "gelu": "GeLU",
+    "fc2": "MLP, second",
+    "gate": "MLP, gate",
+    "up": "MLP, up",
+    "silu": "SiLU",
+    "gated": "gate times up",
+    "down": "MLP, down",
+    "dropout2": "dropout",
+    "add2": "add",
+}
+
+Counter = Callable[..., float]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One operation of the walk: what it keeps that nothing before it kept, and the totals so far.
+
+    ``tensors`` are (name, bytes as an expression, amount, whether it is counted in as²b instead of sbh).
+    """
+
+    operation: str
+    name: str
+    kind: str
+    second_half: bool
+    tensors: tuple[tuple[str, str, float, bool], ...]
+    sbh: float
+    as2b: float
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A layer's stops, and its shape in one phrase."""
+
+    stops: tuple[Stop, ...]
+    shape: str
+
+
+@lru_cache(maxsize=16)
+def walk_numbers(style: str = "gpt", fused: bool = False, dropout: bool = True) -> Walk:
+    """The operations of a layer in forward order. Totals are in units of sbh and of as²b.
+
+    The GPT layer is that of the 1.3B example, the Llama-style layer LLaMA 7B's (which has no dropout).
+    """
+    attention = "fused" if fused else "eager"
+    if style == "llama":
+        layer, shape = MODELS["llama-7b"].layer(4096, attention=attention), "LLaMA 7B's layer (f = 2.6875 h)"
+    else:
+        layer, shape = MODELS["1.3b"].layer(b=8, attention=attention, dropout=dropout), "GPT layer"
+    kept: dict[str, list[Tensor]] = {}
+    for tensor in layer.kept:
+        kept.setdefault(tensor.kept_by, []).append(tensor)
+    stops, sbh, as2b = [], 0.0, 0.0
+    for op in layer.operations:
+        here = kept.get(op.name, [])
+        if op.kind == "copy":  # another layout of the same numbers
+            continue
+        tensors = []
+        for tensor in here:
+            core = tensor.part == "core"
+            amount = tensor.nbytes / (layer.as2b if core else layer.sbh)
+            as2b += amount * core
+            sbh += amount * (not core)
+            tensors.append((tensor.name, tensor.expression, amount, core))
+        second = any(stop.operation == "add1" for stop in stops)
+        stops.append(Stop(op.name, NAMES[op.name], op.kind, second, tuple(tensors), sbh, as2b))
+    return Walk(tuple(stops), shape)
+
+
+def draw(walk: Walk, at: int, label: str, layout: Layout) -> str:
+    """The picture after ``at`` operations: the diagram, what has been kept, and the two running totals."""
+    drawing = Drawing(layout)
+    row = 27.0
+    top = 22.0
+    places: list[tuple[float, float]] = []
+    first = sum(not stop.second_half for stop in walk.stops)
+    for i, stop in enumerate(walk.stops):
+        aside = stop.second_half and not layout.narrow
+        places.append((404.0 if aside else 12.0, top + row * (i - first if aside else i)))
+    box = 122.0 if not layout.narrow else 112.0
+    _skip(drawing, places[0], places[first - 1])
+    _skip(drawing, places[first], places[-1])
+    drawing.text(12, 13, "attention, from the layer input down")
+    if not layout.narrow:
+        drawing.text(404, 13, "MLP")
+    for i, (stop, (x, y)) in enumerate(zip(walk.stops, places, strict=True), 1):
+        done = i <= at
+        if i not in (1, first + 1):
+            drawing.line(x + box / 2, y - 6, x + box / 2, y)
+        shade = "currentColor"
+        drawing.rect(x, y, box, row - 6, shade, opacity=0.12 if done else 0.02)
+        if i == at:
+            drawing.parts.append(
+                f'<rect class="now" x="{x}" y="{y}" width="{box}" height="{row - 6}" fill="none" '
+                'stroke="currentColor" stroke-width="2.5"/>'
+            )
+        drawing.text(x + box / 2, y + 15, stop.name, "middle", bold=i == at)
+        if done:
+            _kept(drawing, stop, x + box + 6, y, layout)
+    if layout.narrow:
+        x, y, width = 12.0, places[-1][1] + row + 18, layout.width - 24.0
+    else:
+        x, y, width = 404.0, max(places[-1][1] + row + 22, 0), 306.0
+    stop = walk.stops[at - 1] if at else None
+    last = walk.stops[-1]
+    bottom = y
+    for unit, fill, total, whole in (
+        ("sbh", ORANGE, stop.sbh if stop else 0, last.sbh),
+        ("as²b", PURPLE, stop.as2b if stop else 0, last.as2b),
+    ):
+        drawing.text(x, bottom, f"{number(total)} {unit}", bold=True)
+        drawing.text(x + width, bottom, f"of {number(whole)}", "end")
+        drawing.rect(x, bottom + 6, width, 14, "none")
+        if whole:
+            drawing.rect(x, bottom + 6, width * total / whole, 14, fill)
+        bottom += 44
+    height = max(bottom - 18, max(y for _, y in places) + row)
+    return drawing.svg(label, height, "narrow" if layout.narrow else "wide")
+
+
+def _skip(drawing: Drawing, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """The residual connection: past the operations to the addition."""
+    (x, y), (_, below) = start, end
+    drawing.path([(x, y + 4), (x - 8, y + 4), (x - 8, below + 10), (x, below + 10)], stroke="currentColor", dash="3 3")
+
+
+def _kept(drawing: Drawing, stop: Stop, x: float, y: float, layout: Layout) -> None:
+    """What the operation keeps, to its right: a square for each unit's colour, and the amount."""
+    if not stop.tensors:
+        drawing.text(x, y + 15, "–")
+        return
+    core = [amount for *_, amount, core in stop.tensors if core]
+    rest = [amount for *_, amount, core in stop.tensors if not core]
+    names = ", ".join(name for name, *_ in stop.tensors)
+    names = "mask" if names.endswith(".mask") else names.replace("dropped attention weights", "weights")
+    amounts = [(sum(rest), ORANGE, "sbh")] * bool(rest) + [(sum(core), PURPLE, "as²b")] * bool(core)
+    for amount, fill, unit in amounts:
+        words = f"+{number(amount)} {unit}"
+        drawing.rect(x, y + 4, 11, 11, fill)
+        drawing.text(x + 15, y + 15, words, bold=True)
+        x += 18 + 8.8 * len(words)
+    if not layout.narrow:
+        room = (layout.width if stop.second_half else 404 - 8) - x
+        drawing.text(x, y + 15, names if length_of(names, 13) <= room else names.replace(" output", ""))
+
+
+def picture(style: str, fused: bool, dropout: bool, at: int, counter: Counter | None = None) -> Picture:
+    """The figure after ``at`` operations."""
+    walk = walk_numbers(style, fused, dropout and style == "gpt")
+    at = min(at, len(walk.stops))
+    last = walk.stops[-1]
+    whole = f"{number(last.sbh)} sbh" + (f" + {number(last.as2b)} as²b" if last.as2b else "")
+    attention = "with FlashAttention" if fused else "without FlashAttention"
+    drop = "" if style == "llama" else ", dropout on" if dropout else ", dropout off"
+    what = f"{walk.shape} {attention}{drop}"
+    if at:
+        stop = walk.stops[at - 1]
+        now = (
+            f"Operation {at} of {len(walk.stops)}, {stop.name}: {_said(stop)} "
+            f"So far {number(stop.sbh)} sbh and {number(stop.as2b)} as²b."
+        )
+    else:
+        now = f"Nothing has run yet: press Next. The layer has {len(walk.stops)} operations."
+    label = f"{TITLE}: {what}. {now} The whole layer keeps {whole}."
+    rows = [
+        [
+            f"{i}. {escape(stop.name)}",
+            escape(", ".join(f"{name} ({expression} bytes)" for name, expression, *_ in stop.tensors) or "nothing new"),
+            number(stop.sbh),
+            number(stop.as2b),
+        ]
+        for i, stop in enumerate(walk.stops[:at], 1)
+    ]
+    text = f"<p>{escape(now)}</p><p>{escape(what)}: the whole layer keeps {escape(whole)}.</p>"
+    if counter is not None:
+        text += f"<p>{escape(_compared(counter, style, fused, dropout))}</p>"
+    if rows:
+        text += table("Kept so far", ["operation", "keeps", "sbh", "as²b"], rows, words=1)
+    return Picture(f"{what}: {whole} a layer", lambda layout: draw(walk, at, label, layout), text)
+
+
+def _said(stop: Stop) -> str:
+    rule, why = RULES[stop.kind]
+    if not stop.tensors:
+        if rule == "nothing" or stop.kind == "rotary":
+            return f"keeps nothing that grows with the layer: {why}."
+        return f"keeps {rule}, which is held already."
+    names = ", ".join(
+        f"{name} ({number(amount)} {'as²b' if core else 'sbh'})" for name, _, amount, core in stop.tensors
+    )
+    return f"keeps {rule}, because {why}. New: {names}."
+
+
+def _compared(counter: Counter, style: str, fused: bool, dropout: bool) -> str:
+    if style == "llama" or not dropout:
+        return "activation_bytes counts the GPT layer with dropout: switch back to compare."
+    model, mode = MODELS["1.3b"], "flash" if fused else "baseline"
+    shape = (2048, 8, model.h, model.a)
+    right = activation_bytes(*shape, mode)
+    try:
+        yours = float(counter(*shape, mode))
+    except Exception as error:
+        return f"Your function raised {type(error).__name__}: {error}"
+    same = abs(yours - right) <= 1e-9 * right
+    return f"Your function gives {yours:,.0f} bytes for {mode}, the list {right:,}: " + (
+        "the same." if same else "not the same."
+    )
+
+
+def layer_walk(
+    style: str = "gpt",
+    *,
+    flash: bool = False,
+    dropout: bool = True,
+    step: int = 0,
+    counter: Counter | None = None,
+) -> Figure:
+    """A walk through one layer's operations, with what each keeps and two running totals, in sbh and as²b.
+
+    ``style`` is ``"gpt"`` or ``"llama"``; ``flash`` and ``dropout`` are switches; ``step`` is the operation to begin
+    at. ``counter`` is your own ``activation_bytes(s, b, h, a, mode)`` of exercise 3, held against the list.
+    """
+    if style not in ("gpt", "llama"):
+        raise ValueError(f"style is 'gpt' or 'llama', not {style!r}")
+    fused, drop, llama = (
+        switch("FlashAttention", flash),
+        switch("Dropout", dropout and style == "gpt"),
+        switch("Llama-style layer", style == "llama"),
+    )
+    drop.disabled = style == "llama"
+    at = slider("Operation", step, 0, len(walk_numbers(style, flash, dropout and style == "gpt").stops))
+
+    def kind() -> str:
+        return "llama" if llama.value else "gpt"
+
+    def show() -> Picture:
+        return picture(kind(), fused.value, drop.value, at.value, counter)
+
+    def refit() -> None:
+        drop.disabled = llama.value
+        everything = at.value == at.max
+        at.max = len(walk_numbers(kind(), fused.value, drop.value and not llama.value).stops)
+        if everything:
+            at.value = at.max
+
+    def step_by(operations: int) -> None:
+        at.value = min(max(at.value + operations, 0), at.max)
+
+    return Figure(
+        TITLE,
+        [
+            [fused, drop, llama],
+            [
+                at,
+                button("Back", lambda: step_by(-1)),
+                button("Next", lambda: step_by(1)),
+                button("All", lambda: step_by(at.max)),
+            ],
+        ],
+        show,
+        {fused: refit, drop: refit, llama: refit},
+    )

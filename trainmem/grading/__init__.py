@@ -1,0 +1,1 @@
+"""Grading: salvage, run, check, record, feedback."""
