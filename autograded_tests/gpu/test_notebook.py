@@ -15,6 +15,9 @@ from trainmem.measure.results import load
 
 IGNORED = "nbval-ignore-output"
 
+# The fixture runs the whole notebook: a minute on an idle core, but many on a busy machine.
+pytestmark = pytest.mark.timeout(1200)
+
 
 @pytest.fixture(scope="module")
 def notebook():
