@@ -8,7 +8,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import TimeoutError
 
 from autograded_tests.figures.oracles import (
     EXAMPLE,
@@ -133,16 +132,6 @@ def shots(tmp_path_factory):
     return tmp_path_factory.mktemp("figures")
 
 
-def run_all_heard(page):
-    """Run all cells; again where a kernel that has only just come up did not hear of it."""
-    for last in (False, False, True):
-        try:
-            return run_all(page, timeout_s=90 if last else 20)
-        except TimeoutError:
-            if last:
-                raise
-
-
 @pytest.fixture(scope="module")
 def open_page(browser, lab, lab_folder):
     """One page with the five figures, all cells run; and what it said and asked for."""
@@ -156,7 +145,7 @@ def open_page(browser, lab, lab_folder):
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
     open_notebook(page, lab, "figures.ipynb")
-    run_all_heard(page)
+    run_all(page)
     page.wait_for_selector(".trainmem-figure >> nth=4")
     page.wait_for_function("document.querySelectorAll('.trainmem-figure svg').length === 10")
     yield page, said, asked
