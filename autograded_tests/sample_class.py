@@ -14,8 +14,7 @@ import nbformat
 
 from autograded_tests.answers import notebook_cells
 from autograded_tests.notebooks import answered
-
-ASSIGNMENT = "training_memory"
+from trainmem.course.place import ASSIGNMENT, NOTEBOOK
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ CLASS = {
 def write_class(folder: Path) -> None:
     """Write FOLDER/<student>/training_memory/exercises.ipynb for the whole class."""
     for name, student in CLASS.items():
-        place = folder / name / ASSIGNMENT / "exercises.ipynb"
+        place = folder / name / ASSIGNMENT / f"{NOTEBOOK}.ipynb"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(nbformat.v4.writes(student.notebook()), "utf-8")
 

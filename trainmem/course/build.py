@@ -8,8 +8,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from trainmem.course.editions import ASSIGNMENT, NOTEBOOK, ROOT, instructor_edition, self_study_edition, student_edition
+from trainmem.course.editions import ROOT, instructor_edition, self_study_edition, student_edition
 from trainmem.course.lesson import lesson_edition
+from trainmem.course.place import ASSIGNMENT, NOTEBOOK
 from trainmem.figures.static import static_pictures
 
 

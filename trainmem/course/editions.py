@@ -9,9 +9,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from traitlets.config import Config, PyFileConfigLoader
 
 from trainmem.course.cells import Cell, course_cells, without_marks, without_solution
+from trainmem.course.place import ASSIGNMENT, NOTEBOOK
 
 ROOT = Path(__file__).resolve().parents[2]
-ASSIGNMENT, NOTEBOOK = "training_memory", "exercises"
 KERNEL = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},

@@ -1,4 +1,7 @@
-"""Where the course lives: the one setting behind every Colab badge and every notebook's first cell."""
+"""Where the course lives: its names for nbgrader, and the setting behind every Colab badge and first cell."""
+
+#: The assignment and its notebook: source/<assignment>/<notebook>.ipynb, and so in release/ and every submission.
+ASSIGNMENT, NOTEBOOK = "training_memory", "exercises"
 
 #: owner/repository on GitHub, and the branch or tag that readers get. Set both, run the build, and all links follow.
 REPOSITORY, VERSION = "OWNER/trainmem", "main"

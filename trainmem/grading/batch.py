@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from traitlets.config import PyFileConfigLoader
 
-from trainmem.grading.edition import ASSIGNMENT, NOTEBOOK, Edition, course_stub, read_edition
+from trainmem.course.place import ASSIGNMENT, NOTEBOOK
+from trainmem.grading.edition import Edition, course_stub, read_edition
 from trainmem.grading.finding import shown_name
 from trainmem.grading.limits import Limits
 from trainmem.grading.outcome import Graded, Job, Outcome, Ungraded

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from trainmem.grading.inside.cells import _OTHER_LANGUAGES as OTHER_LANGUAGES
-from trainmem.grading.inside.cells import parse
+from trainmem.grading.inside.cells import OTHER_LANGUAGES, parse
 
 _MAX_PARSED_CHARACTERS = 200_000
 _MAX_REMEMBERED_CHARACTERS = 20_000

@@ -11,7 +11,6 @@ from typing import Any, Literal
 from trainmem.grading.assignment import DEFAULT_STUB, Assignment, load
 from trainmem.grading.definitions import Contents, contents
 
-ASSIGNMENT, NOTEBOOK = "training_memory", "exercises"
 _HIDDEN = re.compile(r"^ *### BEGIN HIDDEN TESTS\n.*?^ *### END HIDDEN TESTS\n?", re.MULTILINE | re.DOTALL)
 _SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION$", re.MULTILINE | re.DOTALL)
 

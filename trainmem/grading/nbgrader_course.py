@@ -19,7 +19,8 @@ from nbgrader.converters import Autograde, GenerateFeedback, NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum, Integer
 
-from trainmem.grading.edition import NOTEBOOK, Edition, course_stub, read_edition
+from trainmem.course.place import NOTEBOOK
+from trainmem.grading.edition import Edition, course_stub, read_edition
 from trainmem.grading.limits import Limits
 from trainmem.grading.outcome import Job, Ungraded
 from trainmem.grading.pool import Workers

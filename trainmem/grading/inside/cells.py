@@ -29,7 +29,7 @@ Ask = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
 """Asks the grader for the value of a right function: name, positional and keyword arguments."""
 
 _LASTING_FLAGS = __future__.annotations.compiler_flag
-_OTHER_LANGUAGES = re.compile(
+OTHER_LANGUAGES = re.compile(
     r"!|bash|cmd|html|javascript|js|latex|markdown|perl|pypy|python[23]?|ruby|script|sh|svg|sx|system", re.I
 )
 
@@ -162,7 +162,7 @@ class Shell:
             path = line.replace("-a", "", 1).strip().strip("\"'")
             with open(path, "a" if line.strip().startswith("-a") else "w") as file:
                 file.write(body)
-        elif not _OTHER_LANGUAGES.fullmatch(name):
+        elif not OTHER_LANGUAGES.fullmatch(name):
             self.run(body)
             if name == "capture" and line.split() and line.split()[0].isidentifier():
                 self.user_ns[line.split()[0]] = Harmless()
