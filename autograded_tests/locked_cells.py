@@ -141,7 +141,7 @@ class Question:
 
 
 def asking(
-    answers: Mapping[str, str], checks: Iterable[str], seed: object = "practice"
+    answers: Mapping[str, str], checks: Iterable[str], seed: object = "practice", part: str = "all"
 ) -> tuple[list[Question], dict[str, str | None]]:
     """Run whole checks that go on after what is wrong; return every question, and what the checks themselves say."""
     questions: list[Question] = []
@@ -173,5 +173,5 @@ def asking(
                 listening(namespace["probe"], True),
             )
 
-        said |= run(answers, [check], seed, prepare=listen)
+        said |= run(answers, [check], seed, part, prepare=listen)
     return questions, said

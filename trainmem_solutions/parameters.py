@@ -71,7 +71,7 @@ def check_params_per_layer_gpt():
     cases += [(64 * rng.randint(3, 40), rng.choice(ratios), 1) for ratios in ((1.5, 2.75, 3.5), (2, 5, 8))]
     cases += [(64 * rng.randint(3, 40), 4, rng.choice((0.125, 0.25, 0.5)))]
     cases += [(64 * rng.randint(3, 40), rng.choice((2.5, 3, 6)), rng.choice((0.125, 0.25, 0.5))) for _ in "ab"]
-    for h, mlp_ratio, n_kv_ratio in cases:
+    for h, mlp_ratio, n_kv_ratio in [*cases, cases[0]]:  # and once more what was asked before
         wide, shared = int(h * mlp_ratio), int(h * n_kv_ratio)
         matrices = {"query": (h, h), "key": (h, shared), "value": (h, shared), "output": (h, h)}
         matrices |= {"up": (h, wide), "down": (wide, h)}
@@ -136,7 +136,7 @@ def check_params_per_layer_llama():
     sizes += [
         (64 * rng.randint(3, 60), rng.choice((1.25, 2.75, 3.25)), rng.choice((1 / 8, 1 / 4, 1 / 2))) for _ in "abc"
     ]
-    for h, mlp_ratio, n_kv_ratio in sizes:
+    for h, mlp_ratio, n_kv_ratio in [*sizes, sizes[0]]:
         wide, shared = int(h * mlp_ratio), int(h * n_kv_ratio)
         shapes = {"query": (h, h), "key": (h, shared), "value": (h, shared), "output": (h, h)}
         shapes |= {"gate": (h, wide), "up": (h, wide), "down": (wide, h), "norm 1": (h, 1), "norm 2": (h, 1)}
@@ -255,7 +255,7 @@ def check_model_params_gpt():
         # No larger, so that a vector of size h is still more than a millionth of the whole.
         L, h, V = rng.randint(2, 30), 64 * rng.randint(2, 16), rng.randint(1000, 60_000)
         models.append((L, h, V, mlp_ratio, n_kv_ratio, tied, positions))
-    for L, h, V, mlp_ratio, n_kv_ratio, tied, positions in models:
+    for L, h, V, mlp_ratio, n_kv_ratio, tied, positions in [*models, models[0]]:
         wide, shared = int(h * mlp_ratio), int(h * n_kv_ratio)
 
         def layer_of(wide, shared):
@@ -319,7 +319,7 @@ def check_model_params_llama():
         ratios = rng.choice((2.75, 3.5, 4)), rng.choice((1, 1 / 2, 1 / 4, 1 / 8))
         L, h, V = rng.randint(2, 20), 64 * rng.randint(2, 16), rng.randint(1000, 60_000)
         models.append((L, h, V, *ratios, tied, positions))
-    for L, h, V, mlp_ratio, n_kv_ratio, tied, positions in models:
+    for L, h, V, mlp_ratio, n_kv_ratio, tied, positions in [*models, models[0]]:
         wide, shared = int(h * mlp_ratio), int(h * n_kv_ratio)
 
         def blocks(wide, shared):

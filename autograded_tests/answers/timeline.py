@@ -222,6 +222,14 @@ def memory_timeline(L, c, A, k=None):
         out += [j * c + i * A for i in range(m - 1, 0, -1)] + [(j - 1) * c]
     return out
 """,
+        "best_k": """
+def best_k(L, c, A):
+    def peak(k):
+        full, short = divmod(L, k)
+        ends = [full * c + k * A] if full else []
+        return max(ends + ([(full + 1) * c + short * A] if short else []))
+    return Decimal(min(range(1, L + 1), key=peak))
+""",
     },
     "memoised, with a decorator": {
         "memory_timeline": """
