@@ -314,7 +314,7 @@ def check_model_params_llama():
     from random import Random
 
     rng = Random(f"{CHECK_SEED}/model_params_llama")
-    models = [(3, 8, 13, 2.5, 1, True, 0)]
+    models = [(3, 8, 13, 2.5, 1 / 2, True, 0)]
     for tied, positions in ((True, 0), (False, 0), (True, rng.randint(9, 4096)), (False, rng.randint(9, 4096))):
         ratios = rng.choice((2.75, 3.5, 4)), rng.choice((1, 1 / 2, 1 / 4, 1 / 8))
         L, h, V = rng.randint(2, 20), 64 * rng.randint(2, 16), rng.randint(1000, 60_000)
