@@ -19,6 +19,9 @@ import trainmem_solutions
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 
+# Without `_`, which an interactive session or gettext may have put among them.
+BUILTINS = {name for name in vars(builtins) if not name.startswith("_")}
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -130,7 +133,7 @@ def _import_builtins(body: str) -> str:
     ]
     for scope in scopes:
         names = [node for statement in scope.body for node in ast.walk(statement) if isinstance(node, ast.Name)]
-        used = [node for node in names if isinstance(node.ctx, ast.Load) and node.id in vars(builtins)]
+        used = [node for node in names if isinstance(node.ctx, ast.Load) and node.id in BUILTINS]
         visible = sorted({node.id for node in used if node.lineno < begin})
         only_hidden = sorted({node.id for node in used if node.lineno > begin} - set(visible))
         first = scope.body[0]
