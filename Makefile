@@ -31,9 +31,12 @@ build: .venv/test
 bench: .venv/test
 	for benchmark in benchmarks/*.py; do $(PYTHON) $$benchmark || exit 1; done
 
-# Debian's packages: the sandbox in which submissions run, and the browser in which the figures are tested.
+# Debian's packages: the sandbox in which submissions run, the browser in which the figures are tested, and the package
+# manager that fetches axe. Only what is missing: a Node.js of another origin conflicts with Debian's npm.
 system:
-	command -v bwrap chromium npm >/dev/null || (apt-get update && apt-get install -y bubblewrap chromium npm)
+	missing=$$(for pair in bwrap:bubblewrap chromium:chromium npm:npm; do \
+		command -v $${pair%%:*} >/dev/null || echo $${pair##*:}; done); \
+	test -z "$$missing" || (apt-get update && apt-get install -y $$missing)
 
 .venv/%: pyproject.toml
 	test -x $(PYTHON) || python3 -m venv .venv

@@ -10,7 +10,7 @@ import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
 
 CHROMIUM_FLAGS = [
     "--no-sandbox",
@@ -103,14 +103,29 @@ def open_notebook(page: Page, address: str, notebook: str) -> None:
     raise RuntimeError(f"{notebook}: no word from the kernel within a minute")
 
 
-def run_all(page: Page, timeout_s: float = 120) -> None:
-    """Run all cells and wait until every code cell has its count (folded ones show none) and the kernel is idle."""
-    page.click("text=Run >> nth=0")
-    page.click("text=Run All Cells >> nth=0")
-    page.wait_for_function(
-        """() => [...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputPrompt')]
-            .map(prompt => prompt.textContent.trim()).filter(text => text)
-            .every(text => /^\\[\\d+\\]:?$/.test(text))
-            && document.querySelector('.jp-Notebook-ExecutionIndicator').dataset.status === 'idle'""",
-        timeout=timeout_s * 1000,
-    )
+def run_all(page: Page, timeout_s: float = 240) -> None:
+    """Run all cells and wait until every code cell has its count (folded ones show none)."""
+    # On a busy machine a run that is asked for while the session is still being connected is lost: ask again, as
+    # a person would who sees that nothing begins.
+    for _ in range(4):
+        page.click("text=Run >> nth=0")
+        page.click("text=Run All Cells >> nth=0")
+        if _within(page, 20, f"() => {PROMPTS}.some(text => /^\\[(\\d+|\\*)\\]/.test(text))"):
+            break
+    if not _within(page, timeout_s, f"() => {PROMPTS}.every(text => /^\\[\\d+\\]:?$/.test(text))"):
+        kernel = page.get_attribute(".jp-Notebook-ExecutionIndicator", "data-status")
+        raise RuntimeError(f"not all cells have run: {page.evaluate(PROMPTS)}, the kernel is {kernel}")
+
+
+# What stands before the code cells that are not folded: "[ ]:", "[*]:" or a count.
+PROMPTS = """[...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputPrompt')]
+    .map(prompt => prompt.textContent.trim()).filter(text => text)"""
+
+
+def _within(page: Page, seconds: float, condition: str) -> bool:
+    """Whether a condition of the page came true in that time."""
+    try:
+        page.wait_for_function(condition, timeout=seconds * 1000)
+    except TimeoutError:
+        return False
+    return True

@@ -121,10 +121,7 @@ def test_it_runs_on_colabs_stack_and_its_buttons_work_there(colab, tmp_path):
 
 def opened(page, lab, name):
     open_notebook(page, lab, name)
-    try:
-        run_all(page, timeout_s=20)
-    except TimeoutError:  # pressed before the kernel was connected
-        run_all(page)
+    run_all(page)
     page.wait_for_selector(".trainmem-review button")
 
 
