@@ -9,7 +9,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import TimeoutError
 
 from autograded_tests.lab import open_notebook, run_all
 from autograded_tests.lesson.test_lesson_runs import COLAB
