@@ -1,0 +1,30 @@
+"""The cells below the title: what this edition is, and the package for the figures at its end."""
+
+# %% [markdown]
+# ## This edition
+#
+# You are on your own here, and nothing is handed in. Every check asks all its cases at once, also those that a student
+# never sees. Below the checks two things stand folded: **the answer, with the reasoning** that leads to it, and **what
+# people get wrong**. Open them when your check passes, or when you have been stuck for ten minutes. After the five
+# exercises come three stretch exercises; and [at the end](#Your-functions-in-the-figures) the figures of the
+# [lesson](lesson.ipynb) are drawn by the functions that you wrote.
+#
+# The exercises need Python and nothing else. The figures need the course's package, `trainmem`. The next cell looks for
+# it; in Colab, where this notebook arrives alone, it installs it. Where that cannot be done, it says so, and you go on
+# without the figures.
+
+# %% setup
+ARCHIVE = "{{archive}}"
+
+try:
+    from trainmem import figures
+except ImportError:  # nothing but the course itself is installed
+    import subprocess
+    import sys
+
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "--no-deps", ARCHIVE], stderr=subprocess.DEVNULL)
+    try:
+        from trainmem import figures
+    except ImportError as missing:
+        print(f"{missing}. The exercises work all the same; only the figures at the end need: pip install {ARCHIVE}")
