@@ -69,31 +69,23 @@ def largest_micro_batch(peak: object, gpu_bytes: float, free: float = 0.15) -> i
 # %% points=0
 def check_largest_micro_batch():
     flash, full = Peak((20_984_463_360, 3_834_257_408)), Peak((20_984_463_360, 755_638_272))
-    one_more = "one more than fits is returned (the first that does not fit, or a quotient that is rounded up)"
-    ask(lambda: largest_micro_batch, flash, 80e9).gives(
-        12,
-        {
-            "the free part is ignored": 15,
-            "the free part is added to the GPU instead of taken from it": 18,
-            one_more: 13,
-            "only powers of two are tried": 8,
-            "the budget is divided by the peak of one sequence, as if the model states grew with b": 2,
-            "the model states are forgotten": 17,
-            "the quotient is not rounded to a whole number": (68e9 - 20_984_463_360) / 3_834_257_408,
-            "the peak is returned instead of b": 66_995_552_256,
-            "the first micro-batch that fits is returned, not the largest": 1,
-            "the search ends one too early": 11,
-        },
-    )
     ask(lambda: largest_micro_batch, full, 80e9).gives(
         62,
         {
-            one_more: 63,
+            "the free part is ignored": 78,
+            "the free part is added to the GPU instead of taken from it": 93,
+            "one more than fits is returned (the first that does not fit, or a quotient that is rounded up)": 63,
+            "the search ends one too early": 61,
             "only powers of two are tried": 32,
             "a GiB is taken for a GB": 68,
-            "the search ends too early": 61,
+            "the budget is divided by the peak of one sequence, as if the model states grew with b": 3,
+            "the model states are forgotten": 89,
+            "the quotient is not rounded to a whole number": (68e9 - 20_984_463_360) / 755_638_272,
+            "the peak is returned instead of b": 67_834_036_224,
+            "the first micro-batch that fits is returned, not the largest": 1,
         },
     )
+    ask(lambda: largest_micro_batch, flash, 80e9).gives(12)
     ask(lambda: largest_micro_batch, flash, 80e9, free=0.5).gives(4, {"free is ignored and 15% is taken": 12})
 
 

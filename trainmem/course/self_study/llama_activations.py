@@ -73,8 +73,9 @@ def check_llama_activation_bytes():
             "values are counted, not bytes": right / 2,
         }
 
-    shape = (4, 1, 8, 4, 2, 20)
-    ask(lambda: llama_activation_bytes, *shape).gives(1_088, mistakes_of(*shape, 1_088, False))
+    shape = (6, 3, 35, 5, 1, 90)
+    ask(lambda: llama_activation_bytes, *shape).gives(21_024, mistakes_of(*shape, 21_024, False))
+    ask(lambda: llama_activation_bytes, 4, 1, 8, 4, 2, 20).gives(1_088)
     seven = (4096, 1, 4096, 32, 32, 11008)
     ask(lambda: llama_activation_bytes, *seven).gives(629_145_600, mistakes_of(*seven, 629_145_600, False))
     seventy = (512, 3, 8192, 64, 8, 28672)
@@ -87,8 +88,8 @@ def check_llama_activation_bytes():
 # %% points=0
 def check_llama_activation_bytes_attention():
     for s, b, h, a, kv, f, fused in (
+        (7, 5, 36, 6, 2, 90, True),
         (4, 1, 8, 4, 2, 20, False),
-        (6, 3, 35, 5, 1, 90, True),
         (128, 2, 64, 8, 2, 96, False),
     ):
         core = a * s * s * b

@@ -58,7 +58,7 @@ def loss_peak_bytes(s: int, b: int, V: int, loss: str = "fp32", referenced: bool
 
 # %% points=0
 def check_loss_peak_bytes():
-    for s, b, V in ((2, 1, 10), (7, 3, 101), (2048, 8, 50257)):
+    for s, b, V in ((7, 5, 101), (2, 1, 10), (2048, 8, 50257)):
         logits = s * b * V
         ask(lambda: loss_peak_bytes, s, b, V).gives(
             12 * logits,
@@ -78,7 +78,7 @@ def check_loss_peak_bytes():
 
 # %% points=0
 def check_loss_peak_bytes_kinds():
-    s, b, V = 7, 3, 101
+    s, b, V = 7, 5, 101
     logits = s * b * V
     ask(lambda: loss_peak_bytes, s, b, V, loss="bf16").gives(
         6 * logits,
@@ -101,7 +101,7 @@ def check_loss_peak_bytes_kinds():
 
 # %% points=0
 def check_loss_peak_bytes_referenced():
-    s, b, V = 7, 3, 101
+    s, b, V = 7, 5, 101
     logits = s * b * V
     for loss, element, returned in (("fp32", 4, 4), ("autocast", 4, 2), ("bf16", 2, 2)):
         tensors = {"log-probabilities": element, "their gradient": element, "the logits' gradient": element}
