@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import types
 from itertools import pairwise
 
 import nbformat
@@ -36,8 +37,8 @@ DRAWN = {
 
 def answers():
     """The reference answers of the five exercises and of the stretch exercises, by cell."""
-    stretch = {cell.name: without_marks(cell.source) for cell in CELLS if cell.name in STRETCH}
-    return reference_answers() | stretch
+    stretch = {cell.name: cell.source for cell in CELLS if cell.name in STRETCH}
+    return {name: without_marks(source) for name, source in (reference_answers() | stretch).items()}
 
 
 def function_of(check):
@@ -201,15 +202,17 @@ def test_every_exercise_has_its_mistakes():
 
 def test_nothing_that_it_adds_reaches_the_source_or_the_release():
     """No line of reasoning, of mistakes or of a stretch exercise, as written or as filled in."""
-    added = [cell for cell in CELLS if cell.kind in SELF_STUDY_ONLY or cell.module in {*STRETCH.values(), "welcome"}]
+    stretch = [c for c in CELLS if c.module in {*STRETCH.values(), "welcome"} and c.kind not in ("check", "code")]
+    added = [cell for cell in CELLS if cell.kind in SELF_STUDY_ONLY] + stretch
     names = {name for cell in added for name in (cell.name, f"answer-{cell.name}")}
     lines = {line.strip() for cell in added for line in cell.source.split("\n")}
-    lines |= {line.strip() for cell in read(SELF_STUDY).cells if cell.id in names for line in cell.source.split("\n")}
+    prose = [cell for cell in read(SELF_STUDY).cells if cell.cell_type == "markdown" and cell.id in names]
+    lines |= {line.strip() for cell in prose for line in cell.source.split("\n")}
     for cells in (SOURCE_CELLS, RELEASE_CELLS):
         given = {line.strip() for cell in cells.values() for line in cell.source.split("\n")}
-        shared = {line for line in lines & given if len(line) >= 20}
-        # A folded answer is the source's own answer; its stub's lines are everybody's.
-        assert {line for line in shared if line not in "\n".join(reference_answers().values())} == set()
+        # A folded answer is the source's own.
+        shared = {line for line in lines & given if line not in "\n".join(reference_answers().values())}
+        assert {line for line in shared if len(line) >= 20} == set()
         assert names & set(cells) == set()
 
 
@@ -231,3 +234,22 @@ def test_links_within_it_lead_to_headings():
 
 def test_the_functions_are_the_nine_and_the_three():
     assert list(answers()) == [*FUNCTIONS, *STRETCH]
+
+
+# --- how its cells are written -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# %% reasoning [markdown]\n# Because.\n", "reasoning without an answer above it: 'Because.'"),
+        ("# %% musings [markdown]\n# ### Well\n", "not 'musings'"),
+        ("# %% mistakes [markdown]\n# no heading\n", "prose must begin with a heading"),
+    ],
+)
+def test_a_cell_that_means_nothing_is_refused_with_its_reason(text, said, tmp_path, monkeypatch):
+    package = types.ModuleType("package")
+    (tmp_path / "module.py").write_text(text)
+    monkeypatch.setattr("trainmem.course.cells.resources.files", lambda _: tmp_path)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        module_cells("module", package)
