@@ -173,6 +173,14 @@ def test_an_answer_comes_after_its_checks_and_mistakes_after_the_exercise():
         assert cell.kind != "mistakes" or before.kind == "reasoning"
 
 
+def test_checks_and_machinery_stand_folded_and_what_a_reader_writes_does_not():
+    kinds = {cell.name: cell.kind for cell in CELLS}
+    for cell in read(SELF_STUDY).cells:
+        if cell.cell_type == "code":
+            folded = cell.metadata.get("jupyter", {}).get("source_hidden", False)
+            assert folded == (kinds[cell.id] in ("check", "code")), cell.id
+
+
 def said_in(module, package):
     """All text of a module's checks, and of what every check uses."""
     sources = [c.source for c in module_cells(module, package) if c.kind == "check"]

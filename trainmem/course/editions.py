@@ -15,6 +15,7 @@ from trainmem.course.cells import Cell, course_cells, self_study_cells, without_
 from trainmem.course.place import ASSIGNMENT, NOTEBOOK
 
 ROOT = Path(__file__).resolve().parents[2]
+FOLDED = {"jupyter": {"source_hidden": True}}
 RELEASE = f"release/{ASSIGNMENT}/{NOTEBOOK}.ipynb"
 SELF_STUDY = "notebooks/self_study.ipynb"
 KERNEL = {
@@ -73,6 +74,8 @@ def self_study_edition() -> str:
             cells.append(new_markdown_cell(prose, id=cell.name))
         else:
             cells.append(_plain_cell(cell))
+            if cell.kind == "check":  # in full it holds what the answer should be, in other words
+                cells[-1].metadata |= FOLDED
     return _text(cells, SELF_STUDY)
 
 
@@ -93,8 +96,8 @@ def _plain_cell(cell: Cell) -> nbformat.NotebookNode:
     if cell.kind == "prose":
         return new_markdown_cell(cell.source, id=cell.name)
     # Run All must go on after a check that fails; what is only machinery stands folded.
-    goes_on, folded = {"tags": ["raises-exception"]}, {"jupyter": {"source_hidden": True}}
-    metadata = {"check": goes_on, "figure": goes_on, "code": folded}.get(cell.kind, {})
+    goes_on = {"tags": ["raises-exception"]}
+    metadata = {"check": goes_on, "figure": goes_on, "code": FOLDED}.get(cell.kind, {})
     return new_code_cell(without_marks(cell.source), id=cell.name, metadata=metadata)
 
 

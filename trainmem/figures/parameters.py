@@ -116,7 +116,7 @@ def draw(numbers: LayerNumbers, label: str, layout: Layout, yours: float | None 
     drawing.key(0, y, GREY, share)
     if yours is not None:
         y += 26
-        drawing.text(0, y, f"your params_per_layer: {yours:,.0f} = {number(yours / unit)} h²", bold=True)
+        drawing.text(0, y, f"your params_per_layer: {yours:,.0f} = {yours / unit:.2f} h²", bold=True)
         y += 8
         drawing.rect(0, y, own * scale, 22, VERMILLION)
         words = f"L times {_billions(own)}"

@@ -3,10 +3,11 @@
 # %% [markdown]
 # ## This edition
 #
-# You are on your own here, and nothing is handed in. Every check asks all its cases at once, also those that a student
-# never sees. Below the checks two things stand folded: **the answer, with the reasoning** that leads to it, and **what
-# people get wrong**. Open them when your check passes, or when you have been stuck for ten minutes. After the five
-# exercises come three stretch exercises; and [at the end](#Your-functions-in-the-figures) the figures of the
+# You are on your own here, and nothing is handed in. The checks stand folded, since they give away what they ask; run them
+# as they are. They ask all their cases at once, also those that a student never sees. Below them two more things are
+# folded: **the answer, with the reasoning** that leads to it, and **what people get wrong**. Open these when your check
+# passes, or when you have been stuck for ten minutes. After the five exercises come three stretch exercises; and
+# [at the end](#Your-functions-in-the-figures) the figures of the
 # [lesson](lesson.ipynb) are drawn by the functions that you wrote.
 #
 # The exercises need Python and nothing else. The figures need the course's package, `trainmem`. The next cell looks for
@@ -14,6 +15,7 @@
 # without the figures.
 
 # %% setup
+# The package for the figures at the end: looked for, and installed where that can be done.
 ARCHIVE = "{{archive}}"
 
 try:
