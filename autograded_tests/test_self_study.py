@@ -9,7 +9,9 @@ from itertools import pairwise
 
 import nbformat
 import pytest
+from playwright.sync_api import expect
 
+from autograded_tests.lab import open_notebook, run_all
 from autograded_tests.notebooks import FUNCTIONS, ROOT, SOURCE, errors, execute, nbval, read, reference_answers
 from autograded_tests.test_release import RELEASE_CELLS, SOURCE_CELLS
 from trainmem.course.cells import SELF_STUDY_ONLY, course_cells, module_cells, self_study_cells, without_marks
@@ -144,6 +146,33 @@ def test_nbval_passes_on_the_executed_twin(edition, request, tmp_path):
     said = nbval(notebook, tmp_path)
     assert said.returncode == 0, said.stdout[-3000:]
     assert f"{sum(cell.cell_type == 'code' for cell in notebook.cells)} passed" in said.stdout
+
+
+def figure_in(page, name):
+    """The output of a figure's cell in the page."""
+    at = [cell.id for cell in read(SELF_STUDY).cells].index(name)
+    return page.locator(".jp-Notebook .jp-Cell").nth(at).locator(".trainmem-figure")
+
+
+def test_in_jupyterlab_an_untouched_figure_says_one_line_and_a_written_one_draws_and_climbs(lab, lab_folder, page):
+    nbformat.write(read(SELF_STUDY), lab_folder / "untouched_self_study.ipynb")
+    nbformat.write(filled_in(answers()), lab_folder / "solved_self_study.ipynb")
+    open_notebook(page, lab, "untouched_self_study.ipynb")
+    run_all(page)
+    for name, (function, _) in DRAWN.items():
+        figure = figure_in(page, name)
+        expect(figure.locator(".trainmem-numbers")).to_have_text(f"{function}: not written yet")
+        expect(figure.locator("svg[role=img]")).to_have_count(0)
+    open_notebook(page, lab, "solved_self_study.ipynb")
+    run_all(page)
+    for name in DRAWN:
+        expect(figure_in(page, name).locator("svg.wide")).to_be_visible()
+    figure = figure_in(page, "your_fix")
+    expect(figure.locator("svg.wide")).to_contain_text("your cheapest_fix: flash, 51.7 GB")
+    expect(figure.locator("svg.wide")).to_contain_text("with the fixes: 116.1 GB")
+    figure.get_by_role("button", name="Climb one rung").click()
+    figure.get_by_role("button", name="Climb one rung").click()
+    expect(figure.locator("svg.wide")).to_contain_text("with the fixes: 51.7 GB")
 
 
 # --- what it holds -------------------------------------------------------------------------------------------------

@@ -654,8 +654,8 @@ show_remarks()
 #
 # The 1.3B example on eight GPUs of 40 GB has a budget of 34 GB. As it is: [[example.total() / GB:.1f]] GB; flash
 # [[example.total("flash") / GB:.1f]]; ZeRO-1 [[peak_bytes(example.model.parameters, 24, 2048, 8, 2048, 16, 50257, "flash", 1, 8) / GB:.1f]]; ZeRO-2
-# [[peak_bytes(example.model.parameters, 24, 2048, 8, 2048, 16, 50257, "flash", 2, 8) / GB:.1f]], which would fit the card but not its budget; with $b = 4$
-# [[cheapest_fix(example.model.parameters, 24, 2048, 8, 2048, 16, 50257, 40e9, 8)[1] / GB:.1f]] GB, and the answer is `"micro-batch"`.
+# [[peak_bytes(example.model.parameters, 24, 2048, 8, 2048, 16, 50257, "flash", 2, 8) / GB:.1f]], which fits the card but not its budget; with $b = 4$ it is
+# [[cheapest_fix(example.model.parameters, 24, 2048, 8, 2048, 16, 50257, 40e9, 8)[1] / GB:.1f]] GB, which does: the answer is `"micro-batch"`.
 
 # %% mistakes [markdown]
 # ### What people get wrong about the cheapest fix

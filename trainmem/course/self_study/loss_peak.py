@@ -43,8 +43,9 @@ from trainmem_solutions.opening import ask
 def loss_peak_bytes(s: int, b: int, V: int, loss: str = "fp32", referenced: bool = False) -> int:
     """Return the most bytes that are held at once of logits, log-probabilities and their gradients.
 
-    s: sequence length. b: micro-batch. V: vocabulary. loss: "fp32", "autocast" or "bf16"; anything else raises
-    ValueError. referenced: the program still refers to the logits that the model returned.
+    s: sequence length. b: micro-batch. V: vocabulary.
+    loss: "fp32", "autocast" or "bf16"; anything else raises ValueError.
+    referenced: the program still refers to the logits that the model returned.
     """
     ### BEGIN SOLUTION
     element = {"fp32": 4, "autocast": 4, "bf16": 2}

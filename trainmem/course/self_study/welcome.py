@@ -4,7 +4,8 @@
 # ## This edition
 #
 # You are on your own here, and nothing is handed in. The checks stand folded, since they give away what they ask; run them
-# as they are. They ask all their cases at once, also those that a student never sees. Below them two more things are
+# as they are. They ask all their cases at once, also those that a student never sees, and one that passes says nothing.
+# Below them two more things are
 # folded: **the answer, with the reasoning** that leads to it, and **what people get wrong**. Open these when your check
 # passes, or when you have been stuck for ten minutes. After the five exercises come three stretch exercises; and
 # [at the end](#Your-functions-in-the-figures) the figures of the
