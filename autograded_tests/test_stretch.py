@@ -118,6 +118,9 @@ def test_the_micro_batch_s_reference_is_what_counting_up_finds():
         peak = Peak(*[(rng.randint(0, 5000), rng.randint(1, 300)) for _ in range(rng.randint(1, 4))])
         gpu_bytes, free = rng.randint(1, 40_000), rng.choice((0, 0.15, 0.25, 0.5))
         assert largest_micro_batch(peak, gpu_bytes, free) == counted_up(peak, (1 - free) * gpu_bytes)
+        # Equality fits, wherever the search meets it.
+        b = rng.randint(1, 40)
+        assert largest_micro_batch(peak, peak(b), 0) == counted_up(peak, peak(b)) >= b
 
 
 @pytest.mark.parametrize("attention", ["fused", "eager"])

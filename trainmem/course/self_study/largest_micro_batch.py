@@ -91,9 +91,10 @@ def check_largest_micro_batch():
 
 # %% points=0
 def check_largest_micro_batch_limits():
-    ask(lambda: largest_micro_batch, Peak((1_000, 500)), 8_000, free=0.5).gives(
-        6, {"a peak that is exactly as large as the budget is refused": 5}
-    )
+    for gpu_bytes, largest in ((8_000, 6), (10_000, 8)):
+        ask(lambda: largest_micro_batch, Peak((1_000, 500)), gpu_bytes, free=0.5).gives(
+            largest, {"a peak that is exactly as large as the budget is refused": largest - 1}
+        )
     ask(lambda: largest_micro_batch, Peak((20_984_463_360, 3_834_257_408)), 24e9).gives(
         0,
         {
