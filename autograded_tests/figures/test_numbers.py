@@ -1,5 +1,6 @@
 """The numbers behind the five figures, against the same worked out on paper."""
 
+import doctest
 import re
 
 import pytest
@@ -17,7 +18,7 @@ from autograded_tests.figures.oracles import (
     layer_parameters,
     one_gpu,
 )
-from trainmem.figures import checkpoints, fit, parameters, timeline, walk
+from trainmem.figures import checkpoints, fit, parameters, timeline, walk, yours
 from trainmem.figures.svg import WIDE
 from trainmem.memory import GPUS, MODELS
 
@@ -399,6 +400,11 @@ def driven(request):
 def shown(figure):
     """The picture and the text of a figure."""
     return figure._picture.value, figure._numbers.value
+
+
+def test_the_example_of_how_a_function_is_asked_runs():
+    assert doctest.testmod(yours).attempted == 2
+    assert doctest.testmod(yours).failed == 0
 
 
 def test_a_stub_is_said_in_one_line_and_nothing_is_drawn(driven):
