@@ -1,6 +1,9 @@
-"""What several tests share: one browser, JupyterLab on a folder of their own, and Colab's environment."""
+"""What several tests share: one browser, JupyterLab on a folder of their own, axe-core, and Colab's environment."""
 
 import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +34,29 @@ def lab_folder(tmp_path_factory):
 def lab(lab_folder, tmp_path_factory):
     with jupyterlab(lab_folder, tmp_path_factory.mktemp("jupyter")) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory):
+    """axe-core from npm, at the version of package.json: (page, selector) → its serious and critical findings."""
+    folder = tmp_path_factory.mktemp("npm")
+    shutil.copy(Path(__file__).with_name("package.json"), folder)
+    command = ["npm", "install", "--prefix", folder, "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
+    subprocess.run(command, check=True, timeout=120)
+    script = (folder / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
+
+    def findings(page, selector):
+        assert page.locator(selector).count()
+        page.evaluate(script)
+        result = page.evaluate("where => axe.run({include: [[where]]}, {resultTypes: ['violations']})", selector)
+        return [
+            (finding["id"], node["html"][:160])
+            for finding in result["violations"]
+            if finding["impact"] in ("serious", "critical")
+            for node in finding["nodes"]
+        ]
+
+    return findings
 
 
 @pytest.fixture(scope="session")

@@ -114,7 +114,10 @@ _STYLE = """
   background: none; box-shadow: none; color: transparent; forced-color-adjust: none; font-size: 11px;
   overflow: hidden; cursor: pointer; pointer-events: auto; touch-action: manipulation; }
 .trainmem-figure .trainmem-places { display: none; }
-.trainmem-figure .trainmem-spots button:hover { background: #0072B233; box-shadow: none; }
+.trainmem-figure .trainmem-spots button:hover { background: none; box-shadow: none; }
+@media (hover: hover) {
+  .trainmem-figure .trainmem-spots button:hover { background: #0072B233; }
+}
 .trainmem-figure .trainmem-spots button:focus-visible { outline: 3px solid #0072B2; outline-offset: 1px; }
 .trainmem-figure .trainmem-spots button:active { background: #0072B266; box-shadow: none; }
 .trainmem-figure .widget-play { margin-right: 12px; }
