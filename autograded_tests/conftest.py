@@ -46,9 +46,14 @@ def axe(tmp_path_factory):
     script = (folder / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
 
     def findings(page, selector):
-        assert page.locator(selector).count()
+        # JupyterLab's body is 0 pixels high and hides what runs over: axe would take all of the page for unseen, and
+        # look at no colour.
+        page.evaluate("document.body.style.height = '100vh'")
         page.evaluate(script)
-        result = page.evaluate("where => axe.run({include: [[where]]}, {resultTypes: ['violations']})", selector)
+        result = page.evaluate("where => axe.run({include: [[where]]})", selector)
+        page.evaluate("document.body.style.removeProperty('height')")
+        rules = {finding["id"] for kind in ("passes", "violations") for finding in result[kind]}
+        assert {"color-contrast", "button-name"} <= rules
         return [
             (finding["id"], node["html"][:160])
             for finding in result["violations"]
