@@ -169,10 +169,10 @@ def check_memory_timeline_limits():
 # %% your_timeline
 # Nothing to change: your timeline of 12 layers with a checkpoint every 4, drawn over the right one.
 class Lines:
-    """A small line chart: curves of (label, colour, dash, values), drawn as SVG."""
+    """A small line chart: curves of (label, colour, dash, values), drawn as SVG; `mark` is (index, words) or None."""
 
-    def __init__(self, title, curves, across, down):
-        self.title, self.curves, self.across, self.down = title, curves, across, down
+    def __init__(self, title, curves, across, down, mark=None):
+        self.title, self.curves, self.across, self.down, self.mark = title, curves, across, down, mark
 
     def __repr__(self):
         return self.title
@@ -181,7 +181,7 @@ class Lines:
         top = float(max(max(values) for *_, values in self.curves)) or 1
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 280" width="100%" style="max-width:640px" role="img" '
-            f'aria-label="{self.title}" font-family="sans-serif" font-size="13">'
+            f'aria-label="{self.title}{f"; {self.mark[1]}" if self.mark else ""}" font-family="sans-serif" font-size="13">'
             f'<rect width="640" height="280" fill="white"/><text x="50" y="20" font-weight="bold">{self.title}</text>'
             f'<path d="M50 40V240H620" fill="none" stroke="#666"/><text x="620" y="262" text-anchor="end">{self.across}</text>'
             f'<text x="46" y="50" text-anchor="end">{top:g}</text><text x="46" y="244" text-anchor="end">0</text>'
@@ -196,6 +196,20 @@ class Lines:
                 f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>'
                 f'<text x="{60 + 200 * i}" y="36" fill="{colour}">{label}</text>'
             )
+        if self.mark:
+            # A line down at the event, and a ring around each curve's value there.
+            at, words = self.mark
+            longest = max(len(values) for *_, values in self.curves)
+            x = 50 + 570 * at / max(1, longest - 1)
+            side = ("start", 6) if x < 320 else ("end", -6)
+            parts.append(
+                f'<path d="M{x:.1f} 44V240" stroke="black" stroke-width="1.5" stroke-dasharray="2 3"/>'
+                f'<text x="{x + side[1]:.1f}" y="56" text-anchor="{side[0]}" font-weight="bold">{words}</text>'
+            )
+            for _, colour, _, values in self.curves:
+                if at < len(values):
+                    y = 240 - 190 * float(values[at]) / top
+                    parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="none" stroke="{colour}" stroke-width="3"/>')
         return "".join([*parts, "</svg>"])
 
 
