@@ -5,7 +5,7 @@ The walk is clicked as well, on the operations of its picture; its counterpart h
     python -m benchmarks.figures [presses]
 
 Both stand in one notebook and are pressed in turn, so that whatever else the machine does falls on both. Time runs from
-the key's (or the click's) event in the page to the frame after the new picture stands in it (for matplotlib: its image decoded).
+the key or the click in the page to the frame after the new picture stands in it (for matplotlib: its image decoded).
 Exit status 1 where a figure is less than four times as fast at the median.
 """
 
