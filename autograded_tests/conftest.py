@@ -1,7 +1,13 @@
-"""What several tests share: one browser, and JupyterLab on a folder of their own."""
+"""What several tests share: one browser, JupyterLab on a folder of their own, axe-core, and Colab's environment."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 
+from autograded_tests import colab as colabs
 from autograded_tests.lab import chromium, jupyterlab
 
 
@@ -28,3 +34,58 @@ def lab_folder(tmp_path_factory):
 def lab(lab_folder, tmp_path_factory):
     with jupyterlab(lab_folder, tmp_path_factory.mktemp("jupyter")) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory):
+    """axe-core from npm, at the version of package.json: (page, selector) → its serious and critical findings."""
+    folder = tmp_path_factory.mktemp("npm")
+    shutil.copy(Path(__file__).with_name("package.json"), folder)
+    command = ["npm", "install", "--prefix", folder, "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
+    subprocess.run(command, check=True, timeout=120)
+    script = (folder / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
+
+    def findings(page, selector):
+        # What is scrolled out of sight axe passes over, and all of JupyterLab's page, whose body is 0 pixels high and
+        # hides what runs over: so the window is made as high as the cells in question, and the others are left out.
+        size = page.viewport_size
+        rules = f"body {{ height: 100vh }} .jp-Cell:not(:has({selector})) {{ display: none }}"
+        shown = page.add_style_tag(content=rules)
+        height = page.evaluate("document.querySelector('.jp-WindowedPanel-outer').scrollHeight") + 300
+        page.set_viewport_size(size | {"height": height})
+        page.wait_for_function(
+            "(({scrollHeight, clientHeight}) => scrollHeight <= clientHeight)(document"
+            ".querySelector('.jp-WindowedPanel-outer'))"
+        )
+        page.evaluate(script)
+        result = page.evaluate("where => axe.run({include: [[where]]})", selector)
+        shown.evaluate("style => style.remove()")
+        page.set_viewport_size(size)
+        coloured = [
+            node["target"][0]
+            for kind in ("passes", "violations")
+            for finding in result[kind]
+            if finding["id"] == "color-contrast"
+            for node in finding["nodes"]
+        ]
+        unseen = page.evaluate(
+            """([all, seen]) => [...document.querySelectorAll(all)]
+                .filter(part => !seen.some(target => part.contains(document.querySelector(target)))).length""",
+            [selector, coloured],
+        )
+        assert unseen == 0, f"{unseen} of {selector} are out of axe's sight"
+        return [
+            (finding["id"], node["html"][:160])
+            for finding in result["violations"]
+            if finding["impact"] in ("serious", "critical")
+            for node in finding["nodes"]
+        ]
+
+    return findings
+
+
+@pytest.fixture(scope="session")
+def colab(tmp_path_factory):
+    """Python of an environment with Colab's versions, one for all workers: nothing may be installed into it."""
+    here = tmp_path_factory.getbasetemp()
+    return colabs.environment((here.parent if "PYTEST_XDIST_WORKER" in os.environ else here) / "colab")

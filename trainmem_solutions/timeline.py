@@ -169,26 +169,27 @@ def check_memory_timeline_limits():
 # %% your_timeline
 # Nothing to change: your timeline of 12 layers with a checkpoint every 4, drawn over the right one.
 class Lines:
-    """A small line chart: curves of (label, colour, dash, values), drawn as SVG."""
+    """A small line chart: curves of (label, colour, dash, values), drawn as SVG; `mark` is (index, words) or None."""
 
-    def __init__(self, title, curves, across, down):
-        self.title, self.curves, self.across, self.down = title, curves, across, down
+    def __init__(self, title, curves, across, down, mark=None):
+        self.title, self.curves, self.across, self.down, self.mark = title, curves, across, down, mark
 
     def __repr__(self):
         return self.title
 
     def _repr_svg_(self):
         top = float(max(max(values) for *_, values in self.curves)) or 1
+        step = 570 / max(1, max(len(values) for *_, values in self.curves) - 1)
+        label = f"{self.title}. First difference: {self.mark[1]}" if self.mark else self.title
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 280" width="100%" style="max-width:640px" role="img" '
-            f'aria-label="{self.title}" font-family="sans-serif" font-size="13">'
+            f'aria-label="{label}" font-family="sans-serif" font-size="13">'
             f'<rect width="640" height="280" fill="white"/><text x="50" y="20" font-weight="bold">{self.title}</text>'
             f'<path d="M50 40V240H620" fill="none" stroke="#666"/><text x="620" y="262" text-anchor="end">{self.across}</text>'
             f'<text x="46" y="50" text-anchor="end">{top:g}</text><text x="46" y="244" text-anchor="end">0</text>'
             f'<text x="14" y="150" transform="rotate(-90 14 150)" text-anchor="middle">{self.down}</text>'
         ]
         for i, (label, colour, dash, values) in enumerate(self.curves):
-            step = 570 / max(1, len(values) - 1)
             points = " ".join(
                 f"{50 + j * step:.1f},{240 - 190 * float(value) / top:.1f}" for j, value in enumerate(values)
             )
@@ -196,6 +197,20 @@ class Lines:
                 f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>'
                 f'<text x="{60 + 200 * i}" y="36" fill="{colour}">{label}</text>'
             )
+        if self.mark:
+            # A line at the event, its name below, and a ring around each curve's value there.
+            at, words = self.mark
+            x = 50 + step * at
+            side, aside = ("start", -6) if x < 320 else ("end", 6)
+            parts.append(
+                f'<path d="M{x:.1f} 44V248" stroke="black" stroke-width="1.5" stroke-dasharray="2 3"/>'
+                f'<text x="{x + aside:.1f}" y="276" text-anchor="{side}" font-weight="bold">{words}</text>'
+            )
+            for _, colour, _, values in self.curves:
+                if at < len(values):
+                    y = 240 - 190 * float(values[at]) / top
+                    ring = f'r="6" fill="none" stroke="{colour}" stroke-width="3"'
+                    parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" {ring}/>')
         return "".join([*parts, "</svg>"])
 
 
@@ -213,10 +228,14 @@ def your_timeline():
         return None
     where, mistake = timeline_difference(yours, held, events, 2, 34)
     print("Your timeline is the right one." if where is None else f"{where}{': ' + mistake if mistake else ''}.")
+    mark = None
+    if where is not None:
+        pairs = enumerate(zip(yours, held, strict=False))
+        at = next((i for i, (got, want) in pairs if not agrees(got, want)), min(len(yours), len(held)))
+        mark = at, f"event {at + 1}" + (", {} of layer {}".format(*events[at]) if at < len(events) else "")
     curves = [("right", "#0072B2", "", held), ("yours", "#D55E00", "5 4", yours)]
-    return (
-        Lines("Bytes held after each event: L = 12, c = 2, A = 34, k = 4", curves, "event", "bytes") if yours else None
-    )
+    title = "Bytes held after each event: L = 12, c = 2, A = 34, k = 4"
+    return Lines(title, curves, "event", "bytes", mark) if yours else None
 
 
 # %% reasoning [markdown]

@@ -163,9 +163,11 @@ def test_static_pictures_are_the_same_bytes_in_another_process(tmp_path):
 
 
 def controls(figure):
-    """Every control by its label."""
+    """Every control by its label, those that lie on the picture too."""
     boxes = [row for row in figure.children if isinstance(row, ipywidgets.Box)]
-    return {control.description: control for row in boxes for control in row.children}
+    boxes += [part for row in boxes for part in row.children if isinstance(part, ipywidgets.Box)]
+    inside = [part for row in boxes for part in row.children if not isinstance(part, ipywidgets.Box | ipywidgets.HTML)]
+    return {control.description: control for control in inside}
 
 
 @pytest.mark.parametrize("name", list(FIGURES))
@@ -234,3 +236,28 @@ def test_unknown_names_are_refused_with_what_there_is(make, said):
 
 def test_gb_is_ten_to_the_ninth():
     assert gb(2**30) == "1.07 GB"
+
+
+CLICKED = """
+import ipywidgets
+from trainmem import figures
+assert ipywidgets.__version__ == "7.7.1"
+walk = figures.layer_walk("llama")
+spots = walk.children[3].children[1]
+for spot in spots.children[8], spots.children[-1]:
+    spot.click()
+    print(walk._numbers.value.split("</p>")[0], [part.description for part in spots.children if part._dom_classes])
+"""
+
+
+def test_a_click_on_an_operation_works_with_colabs_widgets(colab):
+    run = subprocess.run(
+        [colab, "-c", CLICKED], cwd=ROOT, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)}
+    )
+    assert run.returncode == 0, run.stderr
+    first, last = run.stdout.splitlines()
+    assert "Operation 9 of 19, softmax" in first
+    assert "So far 8 sbh and 2 as²b." in first
+    assert "So far 37.5 sbh and 2 as²b." in last
+    assert first.endswith("['9. softmax']")
+    assert last.endswith("['19. add']")

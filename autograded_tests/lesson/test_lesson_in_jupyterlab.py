@@ -1,11 +1,13 @@
 """The lesson in JupyterLab in a real browser: it runs quietly, its links lead, its quick checks answer by keyboard."""
 
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from autograded_tests.lab import open_notebook, run_all
+from autograded_tests.lab import choose_theme, open_notebook, run_all
 from autograded_tests.lesson.prose import LESSON, prose
 from trainmem.review import QUICK_CHECKS
 
@@ -69,6 +71,23 @@ def test_a_quick_check_is_answered_by_keyboard(lesson, name):
         lesson.keyboard.press("Enter" if number % 2 else "Space")
         said.get_by_text(f"{'ABCD'[number]}: {'✓ Right.' if choice.right else '✗ Not this one.'}").wait_for()
         assert check.filled(choice.why).replace("*", "") in said.inner_text()
+
+
+def test_axe_finds_nothing_serious_in_the_quick_checks(lesson, axe):
+    # All are answered, rightly and wrongly in turn, and one choice is being pointed at.
+    for number, check in enumerate(QUICK_CHECKS.values()):
+        box, right = lesson.locator(".trainmem-check").nth(number), number % 2 == 0
+        choice = [choice.right for choice in check.choices].index(right)
+        box.locator(".trainmem-choice").nth(choice).click()
+        box.get_by_text(f"{'ABCD'[choice]}: {'✓ Right.' if right else '✗ Not this one.'}").wait_for()
+    for theme in ("dark", "light"):
+        choose_theme(lesson, theme)
+        lesson.locator(".trainmem-check .trainmem-choice").first.hover()
+        if folder := os.environ.get("TRAINMEM_SHOTS"):
+            for number in (0, 3):
+                picture = Path(folder) / f"check {number} {theme}.png"
+                lesson.locator(".trainmem-check").nth(number).screenshot(path=picture)
+        assert axe(lesson, ".trainmem-check") == [], theme
 
 
 def test_quick_checks_are_readable_on_a_phone(lesson):

@@ -1,6 +1,5 @@
 """The lesson in a kernel: from an empty folder, under nbval, without torch, and on Colab's stack."""
 
-import json
 import os
 import re
 import subprocess
@@ -12,14 +11,11 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from autograded_tests.colab import COLAB, copied, execute
 from autograded_tests.lesson.prose import LESSON, cells
-from autograded_tests.notebooks import ROOT, read
+from autograded_tests.notebooks import ROOT, errors, read
 
 TORCH_CELLS = ("setup", "pytorch", "llama-measured")
-
-#: What Colab has, as far as the lesson meets it.
-COLAB = ("ipywidgets==7.7.1", "ipython==7.34.0", "ipykernel==6.17.1", "traitlets==5.7.1")
-COLAB += ("numpy==2.1.3", "matplotlib==3.10.0", "ipython_genutils==0.2.0")
 
 
 def text_of(cell: nbformat.NotebookNode) -> str:
@@ -91,14 +87,8 @@ def installed(python: Path) -> set[str]:
 
 
 @pytest.mark.long
-def test_on_colabs_stack_the_first_cell_installs_the_course_and_nothing_else(tmp_path):
-    python = tmp_path / "colab" / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "colab"], check=True)
-    pip = [python, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
-    # ipywidgets 7 asks for the old notebook server, which the lesson does not meet.
-    packages = [package for package in COLAB if not package.startswith("ipywidgets")]
-    subprocess.run([*pip, *packages], check=True, timeout=300)
-    subprocess.run([*pip, "--no-deps", COLAB[0]], check=True, timeout=300)
+def test_on_colabs_stack_the_first_cell_installs_the_course_and_nothing_else(colab, tmp_path):
+    python = copied(colab, tmp_path / "colab")
     source = tmp_path / "source"
     source.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE", "trainmem", "trainmem_solutions"):
@@ -115,31 +105,15 @@ def test_on_colabs_stack_the_first_cell_installs_the_course_and_nothing_else(tmp
     assert setup.id == "setup"
     setup.source, replaced = re.subn(r'^ARCHIVE = ".*"$', f'ARCHIVE = "{wheel}"', setup.source, flags=re.MULTILINE)
     assert replaced == 1
-    kernel = tmp_path / "jupyter" / "kernels" / "colab"
-    kernel.mkdir(parents=True)
-    argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    (kernel / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "colab"}))
-    nbformat.write(notebook, tmp_path / "lesson.ipynb")
-    (tmp_path / "empty").mkdir()
-    script = (
-        "import nbformat; from nbclient import NotebookClient; n = nbformat.read('lesson.ipynb', 4);"
-        "NotebookClient(n, kernel_name='colab', timeout=120, resources={'metadata': {'path': 'empty'}}).execute();"
-        "nbformat.write(n, 'executed.ipynb')"
-    )
-    environment = {"JUPYTER_PATH": str(tmp_path / "jupyter"), "PATH": os.defpath, "HOME": str(tmp_path / "empty")}
-    run = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
+    executed = execute(python, notebook, tmp_path)
+    assert errors(executed) == {}
 
     assert {package.split("-")[0] for package in installed(python) ^ before} == {"trainmem"}
-    executed = read(tmp_path / "executed.ipynb")
     committed = {cell.id: cell for cell in read(LESSON).cells}
     widgets = 0
     for cell in executed.cells:
         if cell.cell_type != "code" or cell.id in ("pytorch", "llama-measured"):
             continue
-        assert [output.output_type for output in cell.outputs if output.output_type == "error"] == []
         assert text_of(cell) == text_of(committed[cell.id]), cell.id
         widgets += any("application/vnd.jupyter.widget-view+json" in output.get("data", {}) for output in cell.outputs)
     shown = [name for name in cells("code") if name.startswith(("figure-", "check-"))]

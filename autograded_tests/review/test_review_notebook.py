@@ -1,6 +1,5 @@
 """The review notebook: its cells, nbval, Colab's stack, and a reader in JupyterLab."""
 
-import json
 import os
 import re
 import subprocess
@@ -10,8 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from autograded_tests.colab import execute
 from autograded_tests.lab import open_notebook, run_all
-from autograded_tests.lesson.test_lesson_runs import COLAB
 from autograded_tests.notebooks import ROOT, errors, read
 from trainmem.course import place
 from trainmem.review import CARDS
@@ -50,20 +49,6 @@ def test_nbval_passes_and_leaves_no_file_behind(tmp_path):
     assert not (tmp_path / "trainmem_progress.json").exists()
 
 
-@pytest.fixture(scope="module")
-def colab(tmp_path_factory):
-    """Python of an environment with Colab's versions; neither fsrs nor genanki is there."""
-    folder = tmp_path_factory.mktemp("colab")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    python = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile"]
-    # ipywidgets 7 asks for the old notebook server, and the cards need no pictures.
-    packages = [package for package in COLAB if not package.startswith(("ipywidgets", "matplotlib"))]
-    subprocess.run([*pip, *packages], check=True, timeout=300)
-    subprocess.run([*pip, "--no-deps", COLAB[0]], check=True, timeout=300)
-    return python
-
-
 SEVEN = """
 import ipywidgets, json
 from pathlib import Path
@@ -89,23 +74,7 @@ print("PLAIN", box.session.schedule.description)
 def test_it_runs_on_colabs_stack_and_its_buttons_work_there(colab, tmp_path):
     notebook = read(REVIEW)
     notebook.cells.append(nbformat.v4.new_code_cell(SEVEN, id="by-hand"))
-    kernel = tmp_path / "jupyter" / "kernels" / "colab"
-    kernel.mkdir(parents=True)
-    argv = [str(colab), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    (kernel / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "colab"}))
-    folder = tmp_path / "work"
-    folder.mkdir()
-    nbformat.write(notebook, tmp_path / "review.ipynb")
-    script = (
-        "import nbformat; from nbclient import NotebookClient; n = nbformat.read('review.ipynb', 4);"
-        "NotebookClient(n, kernel_name='colab', timeout=120, allow_errors=True,"
-        " resources={'metadata': {'path': 'work'}}).execute(); nbformat.write(n, 'executed.ipynb')"
-    )
-    environment = {"JUPYTER_PATH": str(tmp_path / "jupyter"), "PATH": os.defpath, "HOME": str(folder)}
-    environment["PYTHONPATH"] = str(ROOT)
-    run = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr[-3000:]
-    executed = read(tmp_path / "executed.ipynb")
+    executed = execute(colab, notebook, tmp_path, {"PYTHONPATH": str(ROOT)})
     assert errors(executed) == {}
     outputs = {cell.id: cell.outputs for cell in executed.cells if cell.cell_type == "code"}
     assert "application/vnd.jupyter.widget-view+json" in outputs["session"][0].data

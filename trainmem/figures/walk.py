@@ -6,8 +6,8 @@ from functools import lru_cache
 from html import escape
 
 from trainmem.figures.amounts import gb, number, table
-from trainmem.figures.frame import Figure, Picture, button, slider, switch
-from trainmem.figures.svg import ORANGE, PURPLE, VERMILLION, Drawing, Layout, length_of
+from trainmem.figures.frame import Area, Figure, Picture, Spots, button, slider, switch
+from trainmem.figures.svg import NARROW, ORANGE, PURPLE, VERMILLION, WIDE, Drawing, Layout, length_of
 from trainmem.figures.yours import Unwritten, YourFunction, asked, drawable
 from trainmem.memory import MODELS, RULES, Tensor
 from trainmem_solutions import activation_bytes
@@ -72,6 +72,11 @@ class Walk:
     stops: tuple[Stop, ...]
     shape: str
 
+    @property
+    def first(self) -> int:
+        """How many operations the attention half has."""
+        return sum(not stop.second_half for stop in self.stops)
+
 
 @lru_cache(maxsize=16)
 def walk_numbers(style: str = "gpt", fused: bool = False, dropout: bool = True) -> Walk:
@@ -104,46 +109,71 @@ def walk_numbers(style: str = "gpt", fused: bool = False, dropout: bool = True) 
     return Walk(tuple(stops), shape)
 
 
-def draw(walk: Walk, at: int, label: str, layout: Layout, yours: tuple[float, int] | None = None) -> str:
+@dataclass(frozen=True)
+class Plan:
+    """Where a layout puts things: the corner of each operation's box, the boxes' size, the totals, and the height.
+
+    ``row`` is the distance from one box's top to the next one's.
+    """
+
+    places: tuple[tuple[float, float], ...]
+    box: tuple[float, float]
+    row: float
+    totals: tuple[float, float, float]
+    height: float
+
+
+TOP = 22.0
+GAP = 6.0
+SECOND_HALF = 404.0  # where the MLP's column begins, if there is room for two
+
+
+@lru_cache(maxsize=16)
+def plan(first: int, count: int, layout: Layout, bars: int = 2) -> Plan:
+    """Places for ``count`` operations, the ``first`` of which make the attention half, and ``bars`` of totals.
+
+    On a small screen the rows are further apart: a finger needs 24 pixels.
+    """
+    row = 29.0 if layout.narrow else 27.0
+    aside = [i >= first and not layout.narrow for i in range(count)]
+    places = tuple((SECOND_HALF, TOP + row * (i - first)) if aside[i] else (12.0, TOP + row * i) for i in range(count))
+    below = places[-1][1] + row
+    totals = (12.0, below + 18, layout.width - 24.0) if layout.narrow else (SECOND_HALF, below + 22, 306.0)
+    height = max(totals[1] + 44 * bars - 18, max(y for _, y in places) + row)
+    return Plan(places, (112.0 if layout.narrow else 122.0, row - GAP), row, totals, height)
+
+
+def draw(walk: Walk, at: int, label: str, layout: Layout, bars: int = 2, yours: tuple[float, int] | None = None) -> str:
     """The picture after ``at`` operations: the diagram, what has been kept, and the two running totals.
 
-    ``yours`` are the bytes that a reader's function gives for the whole layer, and those of the list.
+    ``yours`` are the bytes that a reader's function gives for the whole layer, and those of the list: a third bar, for
+    which ``bars`` leaves room.
     """
     drawing = Drawing(layout)
-    row = 27.0
-    top = 22.0
-    places: list[tuple[float, float]] = []
-    first = sum(not stop.second_half for stop in walk.stops)
-    for i, stop in enumerate(walk.stops):
-        aside = stop.second_half and not layout.narrow
-        places.append((404.0 if aside else 12.0, top + row * (i - first if aside else i)))
-    box = 122.0 if not layout.narrow else 112.0
+    first = walk.first
+    where = plan(first, len(walk.stops), layout, bars)
+    places, (box, high) = where.places, where.box
     _skip(drawing, places[0], places[first - 1])
     _skip(drawing, places[first], places[-1])
     drawing.text(12, 13, "attention, from the layer input down")
     if not layout.narrow:
-        drawing.text(404, 13, "MLP")
+        drawing.text(SECOND_HALF, 13, "MLP")
     for i, (stop, (x, y)) in enumerate(zip(walk.stops, places, strict=True), 1):
         done = i <= at
         if i not in (1, first + 1):
-            drawing.line(x + box / 2, y - 6, x + box / 2, y)
-        shade = "currentColor"
-        drawing.rect(x, y, box, row - 6, shade, opacity=0.12 if done else 0.02)
+            drawing.line(x + box / 2, y - GAP, x + box / 2, y)
+        drawing.rect(x, y, box, high, "currentColor", opacity=0.12 if done else 0.02)
         if i == at:
             drawing.parts.append(
-                f'<rect class="now" x="{x}" y="{y}" width="{box}" height="{row - 6}" fill="none" '
+                f'<rect class="now" x="{x}" y="{y}" width="{box}" height="{high}" fill="none" '
                 'stroke="currentColor" stroke-width="2.5"/>'
             )
         drawing.text(x + box / 2, y + 15, stop.name, "middle", bold=i == at)
         if done:
             _kept(drawing, stop, x + box + 6, y, layout)
-    if layout.narrow:
-        x, y, width = 12.0, places[-1][1] + row + 18, layout.width - 24.0
-    else:
-        x, y, width = 404.0, max(places[-1][1] + row + 22, 0), 306.0
+    x, bottom, width = where.totals
     stop = walk.stops[at - 1] if at else None
     last = walk.stops[-1]
-    bottom = y
     for unit, fill, total, whole in (
         ("sbh", ORANGE, stop.sbh if stop else 0, last.sbh),
         ("as²b", PURPLE, stop.as2b if stop else 0, last.as2b),
@@ -160,9 +190,15 @@ def draw(walk: Walk, at: int, label: str, layout: Layout, yours: tuple[float, in
         drawing.text(x + width, bottom, f"of {gb(right)}", "end")
         drawing.rect(x, bottom + 6, width * own / max(own, right), 14, VERMILLION)
         drawing.rect(x, bottom + 6, width * right / max(own, right), 14, "none")
-        bottom += 44
-    height = max(bottom - 18, max(y for _, y in places) + row)
-    return drawing.svg(label, height, "narrow" if layout.narrow else "wide")
+    return drawing.svg(label, where.height, "narrow" if layout.narrow else "wide")
+
+
+def areas(walk: Walk, layout: Layout, bars: int = 2) -> list[Area]:
+    """Each operation's box in the picture; what lies between two boxes goes to both, so that a finger finds one."""
+    where = plan(walk.first, len(walk.stops), layout, bars)
+    width, height = layout.width, where.height
+    box, high = where.box
+    return [(x / width, (y - GAP / 2) / height, box / width, (high + GAP) / height) for x, y in where.places]
 
 
 def _skip(drawing: Drawing, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -187,7 +223,7 @@ def _kept(drawing: Drawing, stop: Stop, x: float, y: float, layout: Layout) -> N
         drawing.text(x + 15, y + 15, words, bold=True)
         x += 18 + 8.8 * len(words)
     if not layout.narrow:
-        room = (layout.width if stop.second_half else 404 - 8) - x
+        room = (layout.width if stop.second_half else SECOND_HALF - 8) - x
         drawing.text(x, y + 15, names if length_of(names, 13) <= room else names.replace(" output", ""))
 
 
@@ -207,7 +243,7 @@ def picture(style: str, fused: bool, dropout: bool, at: int, counter: Counter | 
             f"So far {number(stop.sbh)} sbh and {number(stop.as2b)} as²b."
         )
     else:
-        now = f"Nothing has run yet: press Next. The layer has {len(walk.stops)} operations."
+        now = f"Nothing has run yet: press Next, or click an operation. The layer has {len(walk.stops)} operations."
     label = f"{TITLE}: {what}. {now} The whole layer keeps {whole}."
     rows = [
         [
@@ -226,7 +262,13 @@ def picture(style: str, fused: bool, dropout: bool, at: int, counter: Counter | 
     if rows:
         text += table("Kept so far", ["operation", "keeps", "sbh", "as²b"], rows, words=1)
     sentence = f"{what}: {whole} a layer" + (f"; yours {gb(yours[0])} of {gb(yours[1])}" if yours else "")
-    return Picture(sentence, lambda layout: draw(walk, at, f"{label} {said}".strip(), layout, yours), text)
+    label = f"{label} {said}".strip()
+    return Picture(sentence, lambda layout: draw(walk, at, label, layout, bars(counter), yours), text)
+
+
+def bars(counter: Counter | None) -> int:
+    """How many totals there is room for: with a reader's function also one for what it gives."""
+    return 2 if counter is None else 3
 
 
 def _said(stop: Stop) -> str:
@@ -271,7 +313,8 @@ def layer_walk(
     """A walk through one layer's operations, with what each keeps and two running totals, in sbh and as²b.
 
     ``style`` is ``"gpt"`` or ``"llama"``; ``flash`` and ``dropout`` are switches; ``step`` is the operation to begin
-    at. ``counter`` is your own ``activation_bytes(s, b, h, a, mode)`` of exercise 3, held against the list.
+    at. ``counter`` is your own ``activation_bytes(s, b, h, a, mode)`` of exercise 3, held against the list. A click on
+    an operation in the picture goes there.
     """
     if style not in ("gpt", "llama"):
         raise ValueError(f"style is 'gpt' or 'llama', not {style!r}")
@@ -282,6 +325,7 @@ def layer_walk(
     )
     drop.disabled = style == "llama"
     at = slider("Operation", step, 0, len(walk_numbers(style, flash, dropout and style == "gpt").stops))
+    operations = Spots(lambda i: setattr(at, "value", i + 1))
 
     def kind() -> str:
         return "llama" if llama.value else "gpt"
@@ -289,16 +333,27 @@ def layer_walk(
     def show() -> Picture:
         return picture(kind(), fused.value, drop.value, at.value, counter)
 
+    def now() -> Walk:
+        return walk_numbers(kind(), fused.value, drop.value and not llama.value)
+
     def refit() -> None:
         drop.disabled = llama.value
         everything = at.value == at.max
-        at.max = len(walk_numbers(kind(), fused.value, drop.value and not llama.value).stops)
+        walk = now()
+        at.max = len(walk.stops)
         if everything:
             at.value = at.max
+        places = [areas(walk, layout, bars(counter)) for layout in (WIDE, NARROW)]
+        operations.lay([f"{i}. {stop.name}" for i, stop in enumerate(walk.stops, 1)], *places)
+        mark()
+
+    def mark() -> None:
+        operations.mark(at.value - 1 if at.value else None)
 
     def step_by(operations: int) -> None:
         at.value = min(max(at.value + operations, 0), at.max)
 
+    refit()
     return Figure(
         TITLE,
         [
@@ -311,5 +366,6 @@ def layer_walk(
             ],
         ],
         show,
-        {fused: refit, drop: refit, llama: refit},
+        {fused: refit, drop: refit, llama: refit, at: mark},
+        operations,
     )
