@@ -31,7 +31,8 @@ def as_notebook(cells):
 
 
 def marks(assignment, loses):
-    return sum(check.points for check in assignment.checks if check.target not in loses)
+    """What is left to a submission that loses the checks of these answers; "*" is all of them."""
+    return sum(check.points for check in assignment.checks if not loses & {check.target, "*"})
 
 
 @pytest.mark.long
