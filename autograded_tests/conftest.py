@@ -51,12 +51,10 @@ def axe(tmp_path_factory):
         size = page.viewport_size
         rules = f"body {{ height: 100vh }} .jp-Cell:not(:has({selector})) {{ display: none }}"
         shown = page.add_style_tag(content=rules)
-        height = page.evaluate("document.querySelector('.jp-WindowedPanel-outer').scrollHeight") + 300
-        page.set_viewport_size(size | {"height": height})
-        page.wait_for_function(
-            "(({scrollHeight, clientHeight}) => scrollHeight <= clientHeight)(document"
-            ".querySelector('.jp-WindowedPanel-outer'))"
-        )
+        panel = "document.querySelector('.jp-WindowedPanel-outer')"
+        height = page.evaluate(f"{panel}.scrollHeight")
+        page.set_viewport_size(size | {"height": height + 300})  # with room for the bars above
+        page.wait_for_function(f"{panel}.clientHeight >= {height}")
         page.evaluate(script)
         result = page.evaluate("where => axe.run({include: [[where]]})", selector)
         shown.evaluate("style => style.remove()")
