@@ -9,7 +9,8 @@ from types import CodeType
 from typing import Literal
 
 from autograded_tests.answers import NAMES, exercise, notebook_cells
-from trainmem.course.cells import BEGIN_HIDDEN, END_HIDDEN, Cell, course_cells
+from trainmem.course.cells import Cell, course_cells
+from trainmem.course.regions import BEGIN_HIDDEN, END_HIDDEN
 
 CELLS = [cell for cell in course_cells() if cell.kind != "prose"]
 CHECKS = {cell.name: cell for cell in CELLS if cell.kind == "check"}

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from autograded_tests.locked_cells import CELLS, code
-from trainmem.course.cells import without_marks
+from trainmem.course.regions import without_marks
 
 REFERENCE = {cell.name: without_marks(cell.source) for cell in CELLS if cell.kind == "answer"}
 OPERATORS = {

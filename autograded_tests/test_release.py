@@ -16,7 +16,7 @@ import pytest
 from autograded_tests.answers import NAMES, notebook_cells
 from autograded_tests.locked_cells import CELLS, CHECKS, HIDDEN_REGION, checks_of, code, right_functions, run
 from trainmem.course import build, editions
-from trainmem.course.cells import BEGIN_SOLUTION, END_SOLUTION
+from trainmem.course.regions import BEGIN_SOLUTION, END_SOLUTION
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = Path("source/training_memory/exercises.ipynb")

@@ -14,7 +14,8 @@ from playwright.sync_api import expect
 from autograded_tests.lab import open_notebook, run_all
 from autograded_tests.notebooks import FUNCTIONS, ROOT, SOURCE, errors, execute, nbval, read, reference_answers
 from autograded_tests.test_release import RELEASE_CELLS, SOURCE_CELLS
-from trainmem.course.cells import SELF_STUDY_ONLY, course_cells, module_cells, self_study_cells, without_marks
+from trainmem.course.cells import SELF_STUDY_ONLY, course_cells, module_cells, self_study_cells
+from trainmem.course.regions import without_marks
 from trainmem.figures import checkpoint_every_k, does_it_fit, layer_parameters, layer_walk, step_timeline
 
 SELF_STUDY = ROOT / "notebooks" / "self_study.ipynb"

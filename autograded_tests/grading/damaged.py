@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograded_tests.notebooks import RELEASE, ROOT, reference_answers
-from trainmem.course.cells import without_marks
+from trainmem.course.regions import without_marks
 
 FULL = 50.0
 Notebook = dict

@@ -1,15 +1,21 @@
 """Damaged, hostile, runaway and honest submissions in one batch: nobody gains, and nobody else loses."""
 
+import contextlib
 import csv
+import json
 import os
 import subprocess
 import sys
+from html import unescape
+from pathlib import Path
 
 import pytest
+from nbgrader.api import Gradebook
 
 from autograded_tests.grading.conftest import right_answers
 from autograded_tests.grading.damaged import DAMAGED, FULL, code, honest, index, saved
 from autograded_tests.grading.hostile import HOSTILE
+from autograded_tests.grading.test_sandbox_hostile import traces
 from autograded_tests.notebooks import ROOT
 from trainmem.grading.assignment import load
 
@@ -35,6 +41,16 @@ def marks(assignment, loses):
     return sum(check.points for check in assignment.checks if not loses & {check.target, "*"})
 
 
+def sandboxes():
+    """The processes on this machine in which students' code runs."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if b"/grader/warm.py" in path.read_bytes():
+                found.add(path.parent.name)
+    return found
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_all_in_one_batch(tmp_path):
@@ -52,8 +68,9 @@ def test_all_in_one_batch(tmp_path):
     for number in range(20):
         folder = tmp_path / "submitted" / f"honest-{number}" / "training_memory"
         folder.mkdir(parents=True)
-        (folder / "exercises.ipynb").write_bytes(saved(honest(remark=str(number))))
+        (folder / "exercises.ipynb").write_bytes(saved(honest(remark=f"PLANTED-{number}")))
         expected[folder.parent.name] = FULL
+    before, running = traces(), sandboxes()
     command = [sys.executable, "-m", "trainmem.grading", str(tmp_path / "submitted"), str(tmp_path / "out")]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     ended = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=3500)
@@ -65,3 +82,28 @@ def test_all_in_one_batch(tmp_path):
     assert {
         (kinds.get(name, name), given.get(name), score) for name, score in expected.items() if given.get(name) != score
     } == set()
+
+    recorded = {}
+    with Gradebook(f"sqlite:///{tmp_path / 'out' / 'gradebook.db'}") as gradebook:
+        for submission in gradebook.assignment_submissions("training_memory"):
+            scores = [grade.auto_score for notebook in submission.notebooks for grade in notebook.grades]
+            recorded[submission.student_id] = None if None in scores else sum(scores)
+    assert {name: score for name, score in recorded.items() if score is not None} == {
+        name: score for name, score in given.items() if score is not None
+    }
+
+    assert traces() == before
+    assert sandboxes() == running
+    release = (ROOT / "release" / "training_memory" / "exercises.ipynb").read_text("utf-8")
+    regions = [line.strip() for check in assignment.checks for region in check.hidden for line in region.split("\n")]
+    hidden = {line for line in regions if len(line) > 15 and json.dumps(line)[1:-1] not in release}
+    assert len(hidden) > 100
+    salt = (tmp_path / "out" / "gradebook.db.salt").read_text().strip()
+    pages = list((tmp_path / "out" / "feedback").rglob("*.html"))
+    assert len(pages) == len(expected)
+    for page in pages:
+        text = unescape(page.read_text("utf-8"))
+        student = page.relative_to(tmp_path / "out" / "feedback").parts[0]
+        assert not [line for line in hidden if line in text], student
+        assert salt not in text
+        assert student.startswith("honest-") or "PLANTED-" not in text, student

@@ -11,16 +11,14 @@ import ast
 import builtins
 import re
 import textwrap
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 from types import ModuleType
 from typing import Literal
 
 import trainmem_solutions
 from trainmem.course import self_study
-
-BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
-BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
+from trainmem.course.regions import BEGIN_HIDDEN, BEGIN_SOLUTION
 
 # Without `_`, which an interactive session or gettext may have put among them.
 BUILTINS = {name for name in vars(builtins) if not name.startswith("_")}
@@ -176,15 +174,3 @@ def _import_builtins(body: str) -> str:
     for at, line in sorted(insertions, reverse=True):
         lines.insert(at, line)
     return "\n".join(lines)
-
-
-def without_solution(cell: Cell, stub: str) -> Cell:
-    """Return an answer cell with its solution region replaced by the stub, as nbgrader does it."""
-    region = re.compile(rf"^( *){BEGIN_SOLUTION}\n.*?^ *{END_SOLUTION}$", re.DOTALL | re.MULTILINE)
-    return replace(cell, source=region.sub(lambda match: textwrap.indent(stub, match[1]), cell.source))
-
-
-def without_marks(source: str) -> str:
-    """Return a cell's source without the lines that mark solution and hidden regions."""
-    marks = (BEGIN_SOLUTION, END_SOLUTION, BEGIN_HIDDEN, END_HIDDEN)
-    return "\n".join(line for line in source.split("\n") if line.strip() not in marks)

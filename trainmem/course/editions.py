@@ -2,6 +2,7 @@
 
 import logging
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -11,8 +12,9 @@ from traitlets.config import Config, PyFileConfigLoader
 import trainmem_solutions
 from trainmem import review
 from trainmem.course import place
-from trainmem.course.cells import Cell, course_cells, self_study_cells, without_marks, without_solution
+from trainmem.course.cells import Cell, course_cells, self_study_cells
 from trainmem.course.place import ASSIGNMENT, NOTEBOOK
+from trainmem.course.regions import without_marks, without_solution
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDED = {"jupyter": {"source_hidden": True}}
@@ -64,7 +66,7 @@ def self_study_edition() -> str:
         prose = review.filled(cell.source, **course) if cell.kind in ("prose", "reasoning", "mistakes") else ""
         if cell.kind == "answer":
             answers[f"answer-{cell.name}"] = f"```python\n{without_marks(cell.source)}\n```"
-            cells.append(_plain_cell(without_solution(cell, stub())))
+            cells.append(_plain_cell(replace(cell, source=without_solution(cell.source, stub()))))
         elif cell.kind == "reasoning":
             cells.append(_folded(cell.name, "Answer, and why", f"{answers[cell.name]}\n\n{prose}"))
         elif cell.kind == "mistakes":

@@ -7,11 +7,11 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from trainmem.course.regions import hidden_regions, without_hidden, without_solution
+
 HELPERS_ID = "checking"
 DEFAULT_STUB = "raise NotImplementedError()"
 
-_HIDDEN = re.compile(r"^[ \t]*### BEGIN HIDDEN TESTS\n(.*?)^[ \t]*### END HIDDEN TESTS[^\n]*\n?", re.M | re.S)
-_SOLUTION = re.compile(r"^([ \t]*)### BEGIN SOLUTION\n.*?^[ \t]*### END SOLUTION[^\n]*$", re.M | re.S)
 _EXERCISE = re.compile(r"^#{1,6}[ \t]*(?:exercise[ \t]+)?(\d+)\b", re.M | re.I)
 
 
@@ -59,7 +59,7 @@ class Assignment:
     @property
     def given_helpers(self) -> str:
         """The helper cell as students have it."""
-        return _HIDDEN.sub("", self.helpers)
+        return without_hidden(self.helpers)
 
     def earlier(self, name: str) -> tuple[str, ...]:
         """The answers that come before the one called `name`: it may rest on each of them."""
@@ -93,12 +93,12 @@ def load(source: Path, release: Path | None = None) -> Assignment:
         elif grade.get("solution"):
             if grade.get("grade"):
                 raise ValueError(f"{source}: cell {name} is answer and check at once; grade answers by checks")
-            stub = stubs.get(name) or _SOLUTION.sub(_unsolved, text)
+            stub = stubs.get(name) or without_solution(text, DEFAULT_STUB)
             grouped.setdefault(number, ([], []))[0].append(Answer(name, number, stub))
             names.append(name)
         elif grade.get("grade"):
             target = _target(text, names, f"{source}: cell {name}")
-            hidden = tuple(_HIDDEN.findall(text))
+            hidden = hidden_regions(text)
             check = Check(name, number, float(grade["points"]), text, hidden, target)
             grouped.setdefault(number, ([], []))[1].append(check)
     if not helpers or not names:
@@ -118,10 +118,6 @@ def _cells(path: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
 def _text(cell: dict[str, Any]) -> str:
     source = cell["source"]
     return source if isinstance(source, str) else "".join(source)
-
-
-def _unsolved(region: re.Match[str]) -> str:
-    return "\n".join(region.group(1) + line for line in DEFAULT_STUB.splitlines())
 
 
 def _target(source: str, answers: list[str], where: str) -> str:

@@ -1,18 +1,14 @@
 """The course's own notebook, into which a submission's answers are put."""
 
 import json
-import re
-import textwrap
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from trainmem.course.regions import without_hidden, without_solution
 from trainmem.grading.assignment import DEFAULT_STUB, Assignment, load
 from trainmem.grading.definitions import Contents, contents
-
-_HIDDEN = re.compile(r"^ *### BEGIN HIDDEN TESTS\n.*?^ *### END HIDDEN TESTS\n?", re.MULTILINE | re.DOTALL)
-_SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -102,7 +98,7 @@ def read_edition(source: Path, stub: str = DEFAULT_STUB) -> Edition:
         if prose and len(places) and current not in titles:
             titles[current] = text.partition("\n")[0].lstrip("# ").strip()
         kind = "prose" if prose else "answer" if flags["solution"] else "check" if flags["grade"] else "code"
-        given = _SOLUTION.sub(lambda region: textwrap.indent(stub, region[1]), _HIDDEN.sub("", text))
+        given = without_solution(without_hidden(text), stub)
         places.append(Place(name, kind, current, given, cell["metadata"]))
     return Edition(assignment, tuple(places), titles, notebook["metadata"], source)
 
