@@ -23,6 +23,8 @@ _HERE = Path(__file__).parent
 _FIGURE = re.compile(r"figures\.(\w+)\(\)")
 _CHECK = re.compile(r'quick_check\("([\w-]+)"\)')
 _STILL = re.compile(r"<details><summary>.*?</summary>\s*!\[.*?\]\(\S+\)\s*(?P<sentence>.*?)\s*</details>", re.DOTALL)
+# A formula and the brackets and stops that touch it: no line may end between them.
+_FORMULA = re.compile(r'[(“]*<math[^>]*display="inline">(?:(?!</math>).)*</math>[.,;:)”]*')
 _TEXT_OF_CHECK = "<details><summary>The same question without buttons</summary>"
 
 
@@ -82,12 +84,12 @@ class SiteExporter(HTMLExporter):
         """nbconvert's, and the site's."""
         yield from super().default_filters()
         yield "markdown2html", self._markdown
-        yield "without_mark_up", lambda html: BeautifulSoup(html, "html.parser").get_text()
 
     @pass_context
     def _markdown(self, context: Any, source: str) -> str:
         page = context.get("resources")["page"]
-        return MarkdownWithMath(renderer=Renderer(page["folder"], self.pictures)).render(source)
+        html = MarkdownWithMath(renderer=Renderer(page["folder"], self.pictures)).render(source)
+        return _FORMULA.sub(r'<span class="whole">\g<0></span>', html)
 
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
@@ -95,7 +97,8 @@ class SiteExporter(HTMLExporter):
         """The page, and the resources with ``page["figures"]``, the names of the figures on it."""
         cells, shown = self._cells(nb.cells)
         resources["page"]["figures"] = shown
-        text, resources = super().from_notebook_node(nbformat.v4.new_notebook(cells=cells, metadata=nb.metadata), resources)
+        notebook = nbformat.v4.new_notebook(cells=cells, metadata=nb.metadata)
+        text, resources = super().from_notebook_node(notebook, resources)
         soup = BeautifulSoup(text, "html.parser")
         contents = soup.select_one("#contents ul")
         headings = soup.select("main h2[id]")
@@ -127,8 +130,12 @@ class SiteExporter(HTMLExporter):
                 cell.source = still["sentence"]
                 cell.metadata["site"] = {"caption": True}
             elif cell.cell_type == "code":
-                folded = cell.id == "setup" or cell.metadata.get("jupyter", {}).get("source_hidden", False)
-                cell.metadata["site"] = {"folded": folded, "needs_kernel": "figures." in cell.source and not folded}
+                check = "raises-exception" in cell.metadata.get("tags", [])
+                hidden = cell.id == "setup" or cell.metadata.get("jupyter", {}).get("source_hidden", False)
+                cell.metadata["site"] = {
+                    "folded": "The check" if check else "Code of this cell" if hidden else "",
+                    "needs_kernel": "figures." in cell.source and not hidden,
+                }
             made.append(cell)
         return made, shown
 
