@@ -1,6 +1,7 @@
 """Every page as a file: its skeleton, its links, its formulas, and nothing that would be loaded from elsewhere."""
 
 import re
+from itertools import pairwise
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -50,7 +51,7 @@ def test_a_page_has_a_skeleton(soups, page):
     assert {link["href"] for link in soup.select("header nav a")} == {other.file for other in PAGES}
     levels = [int(heading.name[1]) for heading in soup.select("h1, h2, h3, h4")]
     assert levels[0] == 1
-    assert all(below - above <= 1 for above, below in zip(levels, levels[1:], strict=False))
+    assert all(below - above <= 1 for above, below in pairwise(levels))
     ids = [node["id"] for node in soup.select("[id]")]
     assert len(ids) == len(set(ids))
 

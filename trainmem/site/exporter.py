@@ -1,4 +1,4 @@
-"""nbconvert's exporter, with what the site does differently: formulas, links, figures, checks, and no foreign scripts."""
+"""nbconvert's exporter, with what the site does its own way: formulas, links, figures, checks, no foreign scripts."""
 
 import re
 from html import escape
@@ -49,7 +49,8 @@ class Renderer(IPythonRenderer):
         return f'<span class="formula scrolls">{mathml(body, block=True)}</span>'
 
     def table(self, text: str) -> str:
-        """In a box that scrolls where the screen is narrow."""
+        """In a box that scrolls where the screen is narrow. An empty cell heads nothing."""
+        text = re.sub(r"<th([^>]*)></th>", r"<td\1></td>", text)
         return f'<div class="scrolls"><table>{text}</table></div>\n'
 
     def link(self, text: str, url: str, title: str | None = None) -> str:

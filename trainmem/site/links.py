@@ -29,7 +29,7 @@ def outside(url: str) -> bool:
 def leads_to(url: str, folder: str) -> str:
     """The address on the site for ``url`` as it stands in a file of ``folder`` (from the repository's root).
 
-    Another page of the site, or the file in the repository on GitHub. Raises ``ValueError`` where there is no such file.
+    Another page of the site, or the file in the repository on GitHub. Raises ``ValueError`` where there is none.
     """
     if outside(url) or url.startswith("#"):
         return url

@@ -1,6 +1,7 @@
 """Recorded runs of the GPU notebook as Markdown tables. Reads the files as JSON, so that no torch is needed."""
 
 import json
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,10 @@ def runs_markdown(folder: Path) -> str:
 
 
 def _run(path: Path) -> dict[str, Any]:
-    found = json.loads(path.read_text("utf-8"))
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        found = None
     if not isinstance(found, dict) or (found.get("kind"), found.get("version")) != (_KIND, _VERSION):
         raise ValueError(f"{path.name} is no run of the GPU notebook in layout {_VERSION}: take it out of the folder")
     return found
@@ -38,8 +42,8 @@ def _markdown(run: dict[str, Any]) -> str:
         if case["outcome"] == "measured":
             measured = gb(case["measured_bytes"])
             difference = f"{case['measured_bytes'] / case['predicted_bytes'] - 1:+.1%}"
-        rows.append([f"{case['setting']}", f"{case['s']:,}", gb(case["predicted_bytes"]), measured, difference])
+        rows.append([escape(case["setting"]), f"{case['s']:,}", gb(case["predicted_bytes"]), measured, difference])
     versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items() if number)
     caption = f"{run['device']['name']}, {run['started'][:10]}, {versions}"
     columns = ["setting", "s", "predicted", "measured", "difference"]
-    return f'<div class="scrolls">{table(caption, columns, rows)}</div>'
+    return f'<div class="scrolls">{table(escape(caption), columns, rows)}</div>'

@@ -64,7 +64,9 @@ def _index() -> NotebookNode:
     text = _text("README.md")
     opening = text.split("\n## ")[0]
     blocks = re.findall(r"^```.*?^```$|\S.*?(?=\n\n|\Z)", opening, re.MULTILINE | re.DOTALL)
-    commands = [block for block in blocks if block.startswith("```") or ("`make " in block and not block.startswith("|"))]
+    commands = [
+        block for block in blocks if block.startswith("```") or ("`make " in block and not block.startswith("|"))
+    ]
     parts = [block for block in blocks if block not in commands]
     for heading in ("For students", "For readers"):
         parts += [f"## {heading}", section(text, heading)]
@@ -103,8 +105,8 @@ def _instructors() -> NotebookNode:
 
 
 _NEEDS_KERNEL = (
-    "*This page is for reading. Writing answers, running checks and moving the figures that your functions drive need a "
-    "kernel: open the notebook in Colab by the badge, or in JupyterLab by `make lab`.*"
+    "*This page is for reading. Writing answers, running checks and moving the figures that your functions drive need "
+    "a kernel: open the notebook in Colab by the badge, or in JupyterLab by `make lab`.*"
 )
 
 PAGES = (
