@@ -9,7 +9,7 @@ from trainmem import figures
 from trainmem.site.build import build
 from trainmem.site.formulas import mathml
 from trainmem.site.moves import MOVES, Frame
-from trainmem.site.packing import packed, sections
+from trainmem.site.packing import sections
 
 every_figure = pytest.mark.parametrize("name", MOVES)
 
@@ -48,12 +48,6 @@ def test_titles_and_positions_tell_presets_and_frames_apart(moves, name):
     for preset in moves[name].presets:
         assert len({frame.at for frame in preset.frames}) == len(preset.frames) or name == "does_it_fit"
         assert len({frame.picture.text for frame in preset.frames}) == len(preset.frames)
-
-
-@every_figure
-def test_packing_pays(moves, name):
-    whole = sum(len("".join(sections(frame))) for preset in moves[name].presets for frame in preset.frames)
-    assert len(json.dumps(packed(moves[name]), separators=(",", ":"))) < whole / 2
 
 
 def test_a_frame_without_a_table_is_told_whole():
