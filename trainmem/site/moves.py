@@ -148,12 +148,14 @@ def does_it_fit() -> Moves:
     for case, limited_by in _LADDERS:
         frames, before = [], fit.Fixes()
         for rung, fixes, _ in fit.ladder_of(case, limited_by):
-            frames.append(Frame(fit.RUNGS[rung], fit.picture(case, fixes, before, limited_by)))
+            last = f"micro-batch {case.b >> fixes.halvings}" if rung == "micro-batch" else fit.RUNGS[rung]
+            words = f"up to {last}" if frames else "no fix"
+            frames.append(Frame(words, fit.picture(case, fixes, before, limited_by)))
             before = fixes
         title = f"{_capital(MODELS[case.model].title)}, {case.n_gpus:,} × {GPUS[case.gpu].title}"
         title += "" if limited_by == "compute" else f", limited by {limited_by}"
         presets.append(Preset(title, tuple(frames), 0))
-    return Moves(fit.TITLE, "Fixes so far, the last one", tuple(presets))
+    return Moves(fit.TITLE, "Climb the ladder", tuple(presets))
 
 
 #: Figure → what the site shows of it.
