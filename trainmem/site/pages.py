@@ -80,8 +80,8 @@ def _cards() -> NotebookNode:
     opening = (
         f"# Recall cards and questions\n\n{len(CARDS)} cards in the order of the [lesson](notebooks/lesson.ipynb), one "
         "fact each, then questions to check yourself and questions from interviews. Answer in your head, then unfold. "
-        "With a kernel, [review.ipynb](https://github.com) brings each card back when it is due."
-    ).replace("https://github.com", in_repository("notebooks/review.ipynb"))
+        f"With a kernel, [review.ipynb]({in_repository('notebooks/review.ipynb')}) asks each card when it is due."
+    )
     cards = [f"## {name}\n\n{questions_markdown(questions)}" for name, questions in by_section.items()]
     return _of_markdown(
         opening,
@@ -106,7 +106,7 @@ def _instructors() -> NotebookNode:
 
 _NEEDS_KERNEL = (
     "*This page is for reading. Writing answers, running checks and moving the figures that your functions drive need "
-    "a kernel: open the notebook in Colab by the badge, or in JupyterLab by `make lab`.*"
+    f"a kernel: open [the notebook]({in_repository('notebooks/self_study.ipynb')}) in Colab or JupyterLab.*"
 )
 
 PAGES = (
