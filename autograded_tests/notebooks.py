@@ -1,5 +1,7 @@
 """Notebooks as the tests need them: the editions, filled in with answers, executed in a kernel."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -55,3 +57,11 @@ def errors(notebook: nbformat.NotebookNode) -> dict[str, tuple[str, str]]:
         for output in cell.outputs
         if output.output_type == "error"
     }
+
+
+def nbval(notebook: nbformat.NotebookNode, folder: Path) -> subprocess.CompletedProcess:
+    """What nbval says of an executed notebook that stands alone in a folder."""
+    path = folder / "twin.ipynb"
+    nbformat.write(notebook, path)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval", path.name]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)

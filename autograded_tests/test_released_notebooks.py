@@ -1,17 +1,15 @@
-"""The released notebooks in a kernel: what runs, what is said, and that nbval would notice any change of it."""
+"""The released notebook in a kernel: what runs, what is said, and that nbval would notice any change of it."""
 
 import subprocess
 import sys
 import venv
-from pathlib import Path
 
 import nbformat
 import pytest
 
-from autograded_tests.notebooks import FUNCTIONS, RELEASE, ROOT, answered, errors, execute, read, reference_answers
+from autograded_tests.notebooks import FUNCTIONS, RELEASE, answered, errors, execute, nbval, read, reference_answers
 
 CHECKS = [cell.id for cell in read(RELEASE).cells if cell.metadata.nbgrader.grade]
-SELF_STUDY = ROOT / "notebooks" / "self_study.ipynb"
 
 
 def function_of(check: str) -> str:
@@ -27,13 +25,6 @@ def solved(tmp_path_factory):
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory):
     return execute(read(RELEASE), tmp_path_factory.mktemp("untouched"))
-
-
-def nbval(notebook: nbformat.NotebookNode, folder: Path) -> subprocess.CompletedProcess:
-    path = folder / "twin.ipynb"
-    nbformat.write(notebook, path)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval", path.name]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
 def change_one_output(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -77,22 +68,6 @@ def test_nbval_passes_on_the_executed_twin_and_fails_where_an_output_differs(edi
     assert same.returncode == 0, same.stdout[-3000:]
     assert f"{sum(cell.cell_type == 'code' for cell in notebook.cells)} passed" in same.stdout
     assert nbval(change_one_output(notebook), tmp_path).returncode == 1
-
-
-def test_self_study_untouched_runs_to_the_end_and_says_not_written_yet(tmp_path):
-    executed = execute(read(SELF_STUDY), tmp_path)
-    said = errors(executed)
-    assert set(said) == set(CHECKS)
-    assert {text for _, text in said.values()} <= {f"{name}: not written yet" for name in FUNCTIONS}
-    sources = {cell.id: cell.source for cell in read(SELF_STUDY).cells}
-    assert {cell.id: cell.source for cell in executed.cells} == sources
-
-
-def test_self_study_accepts_the_reference(tmp_path):
-    notebook = read(SELF_STUDY)
-    for cell in notebook.cells:
-        cell.source = reference_answers().get(cell.id, cell.source)
-    assert errors(execute(notebook, tmp_path)) == {}
 
 
 @pytest.mark.parametrize("numpy", ["numpy==2.0.*", "numpy"])

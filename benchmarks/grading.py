@@ -86,22 +86,24 @@ def marks(path: Path) -> dict[str, str]:
 
 
 def compare(folder: Path, count: int, rounds: int) -> None:
-    """Both in turns, on equal parts of the same submissions."""
-    seconds = {"stock": 0.0, "batch": 0.0}
-    for part in range(rounds):
-        place = folder / f"round-{part}"
-        submitted = hand_in(place / "submitted", count // rounds)
+    """Both in turns, each on all the submissions, from an empty gradebook every time."""
+    submitted = hand_in(folder / "submitted", count)
+    seconds: dict[str, list[float]] = {"stock": [], "batch": []}
+    for turn in range(rounds):
+        place = folder / f"round-{turn}"
         course = stock_course(place / "course")
-        turns = ["stock", "batch"] if part % 2 == 0 else ["batch", "stock"]
-        for turn in turns:
-            seconds[turn] += stock(course, submitted) if turn == "stock" else batch(submitted, place / "out")
+        for name in ["stock", "batch"] if turn % 2 == 0 else ["batch", "stock"]:
+            seconds[name].append(stock(course, submitted) if name == "stock" else batch(submitted, place / "out"))
         run(["nbgrader", "export"], cwd=course, env=STOCK)
         if marks(course / "grades.csv") != marks(place / "out" / "grades.csv"):
             raise SystemExit("the marks differ")
-    print(f"{count} submissions in {rounds} rounds, equal marks, on {len(os.sched_getaffinity(0))} cores")
-    for name, total in seconds.items():
-        print(f"  {name}  {total:7.1f} s  {1e3 * total / count:7.0f} ms a submission")
-    print(f"  ratio  {seconds['stock'] / seconds['batch']:.1f}")
+        ratio = seconds["stock"][-1] / seconds["batch"][-1]
+        print(f"  round {turn + 1}: {seconds['stock'][-1]:.1f} s and {seconds['batch'][-1]:.1f} s, ratio {ratio:.1f}")
+    cores = len(os.sched_getaffinity(0))
+    print(f"{count} submissions in {rounds} rounds, equal marks, {cores} cores, load {os.getloadavg()[0]:.1f}")
+    for name, each in seconds.items():
+        print(f"  {name}  {sum(each):7.1f} s  {1e3 * sum(each) / count / rounds:7.0f} ms a submission")
+    print(f"  ratio  {sum(seconds['stock']) / sum(seconds['batch']):.1f}")
 
 
 class Watch:
@@ -175,8 +177,9 @@ def stages(folder: Path, count: int) -> None:
     """Milliseconds of each stage, one after the other in this process."""
     sys.path.insert(0, str(ROOT))
     from trainmem.course.editions import course_config
+    from trainmem.course.place import ASSIGNMENT
     from trainmem.grading.checks import Grader
-    from trainmem.grading.edition import ASSIGNMENT, course_stub, read_edition
+    from trainmem.grading.edition import course_stub, read_edition
     from trainmem.grading.outcome import Job
     from trainmem.grading.publish import page_of, submitted_at, write_autograded, write_whole
     from trainmem.grading.record import Record, gradebook_url
@@ -218,7 +221,7 @@ def stages(folder: Path, count: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--submissions", type=int, default=40)
-    parser.add_argument("--rounds", type=int, default=2, help="the submissions are graded in so many turns of each")
+    parser.add_argument("--rounds", type=int, default=2, help="each grades all of them so many times")
     parser.add_argument("--sizes", type=int, nargs="*", default=[500, 1000])
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -275,3 +275,44 @@ def check_activation_bytes_mode():
     unknown = rng.choice(("bogus-mode", "not-a-mode", "nonesuch", "???"))
     probe(lambda: activation_bytes, s, 2, 16, 2, mode=unknown).is_refused()
     ### END HIDDEN TESTS
+
+
+# %% reasoning [markdown]
+# The backward pass of an operation needs certain of its inputs or outputs; what is needed stays. So go through the layer
+# once, ask each operation what its gradient multiplies with, and write every tensor down **once**, also where two
+# operations need it.
+#
+# 1. **What has $sbh$ elements** and two bytes: the inputs of both LayerNorms, the one input of the three projections, $Q$,
+#    $K$, $V$, the input of the output projection, the input of the MLP. Eight tensors, 16.
+# 2. **What is $4h$ wide**: input and output of GeLU, $2 \cdot 4 \cdot 2 = 16$.
+# 3. **Masks** of one byte: two of them, 2. Together 34.
+# 4. **What has $as^2b$ elements**: softmax's output 2, the mask 1, the dropout's output 2. Together 5.
+#
+# FlashAttention goes over the scores in blocks and makes them again in the backward pass, selective recomputation does
+# that with the whole core: in both cases step 4 is gone. Full checkpointing keeps the first tensor of step 1 alone: from
+# it all others can be made again, and from nothing less.
+#
+# For the 1.3B example ($s = 2048$, $b = 8$, $h = 2048$, $a = 16$) the core is $5as/h = 80$ beside 34: a layer keeps
+# [[activation_bytes(2048, 8, 2048, 16) / GB:.2f]] GB, and [[activation_bytes(2048, 8, 2048, 16, "flash") / GB:.2f]] GB
+# without its core. The core is the only part that grows with $s^2$. With $h = 4096$ and 32 heads it overtakes the rest
+# at $s = 34h/5a = [[34 * 4096 / (5 * 32):.1f]]$ tokens.
+#
+# The table of units keeps the code to one formula, and an unknown mode cannot slip through: it is refused before anything
+# is computed.
+
+# %% mistakes [markdown]
+# ### What people get wrong about activations
+#
+# - **bytes are doubled once more for 16-bit (the formula is in bytes already)**: 34 looks like a count of values. It is a
+#   sum of bytes, and a mask is one of its ones. Several public calculators have this mistake. Notice it on the small
+#   number: 352.
+# - **the input of the query, key and value projections is counted three times**: three operations need it, but it is one
+#   tensor in memory. Count storages, not uses.
+# - **the heads are missing from the core (one s by s matrix a head)**: widths add up to $h$ over the heads, and so heads
+#   mostly cancel; the scores are where they do not. Try twice as many heads at the same $h$: the core has to double.
+# - **the masks are counted at 2 bytes an element**: a mask is a tensor of booleans, a byte each. On some devices a
+#   framework does keep it in the activations' format; this count does not.
+# - **nothing is counted (the layer's input must stay, or nothing can be rebuilt)**: under full checkpointing "everything
+#   is recomputed" is taken at its word. Something has to be there to begin from.
+# - **the rebuilt layer is in it (it comes later, once for all layers)**: true of the peak, and exercise 5 adds it there,
+#   once. As part of what *each* layer keeps it would be counted $L$ times.

@@ -273,6 +273,25 @@ def check_peak_bytes_parallel():
     ### END HIDDEN TESTS
 
 
+# %% reasoning [markdown]
+# Three sums, divided by $t$ at the end, since tensor parallelism with sequence parallelism cuts all of them.
+#
+# 1. **Model states.** Write the 16 bytes as three parts: weights 2, gradients 2, optimizer 12. Each ZeRO stage shards one
+#    part more over the $d$ data-parallel copies: stage 1 the optimizer, stage 2 the gradients too, stage 3 the weights
+#    too. So each part is divided by $d$ *from its stage on*, and `offload` strikes the optimizer's part out.
+# 2. **Activations.** $L$ layers by `mode`. Under `"full"` the $L$ inputs stay, and at any moment one layer is rebuilt.
+# 3. **Logits.** $4sbV$.
+#
+# $d$ is `n_gpus` $/\, t$, not `n_gpus`: the $t$ GPUs of a group hold parts of one copy. With stage 3 both cuts together are
+# $16\Psi/(dt) = 16\Psi/\text{n\_gpus}$, a good test. Data parallelism divides neither activations nor logits:
+# `b` is already what *one* GPU is given.
+#
+# For the 1.3B example: 16 bytes a parameter are [[example.states / GB:.1f]] GB. Without a fix the 24 layers are
+# [[example.activations() / GB:.1f]] and the logits [[example.logits / GB:.1f]], together
+# [[example.total() / GB:.1f]] GB. FlashAttention leaves [[example.activations("flash") / GB:.1f]] of the layers:
+# [[example.total("flash") / GB:.1f]] GB. Under `"full"` 24 inputs and one layer are
+# [[example.activations("full") / GB:.1f]]: [[example.total("full") / GB:.1f]] GB.
+
 # %% [markdown]
 # ### The ladder
 #
@@ -616,3 +635,40 @@ def check_cheapest_fix_last_rungs():
 
 # %% remarks_cheapest_fix
 show_remarks()
+
+
+# %% reasoning [markdown]
+# The ladder is a list of rungs, each a *name* and a *change*; a plan collects the changes, since every rung stands on those
+# before it. Then the search is four lines: apply the change, ask `peak_bytes`, stop at the first plan that fits.
+#
+# What keeps it right:
+#
+# - **The plan is never reset.** On rung 5 the micro-batch is still halved and ZeRO-2 still on.
+# - **Rungs that do not exist are not listed**: no ZeRO on one GPU; no $t$ that does not divide `n_gpus` (and so none
+#   above it). Halvings are listed while $b > 1$, by whole division: 7, 3, 1.
+# - **The order of rung 5** follows what is scarce: with compute scarce the communication of ZeRO-3 is spent first.
+# - **Nothing fits**: after the loop the last plan's peak is at hand; the name is `None`.
+# - **`limited_by` is checked first**, so that a wrong one is refused whichever rung would have been reached.
+#
+# A generator of rungs is convenient for the halvings, which depend on what $b$ is by then; a list built beforehand is as good.
+#
+# The 1.3B example on eight GPUs of 40 GB has a budget of 34 GB. As it is: [[example.total() / GB:.1f]] GB; flash
+# [[example.total("flash") / GB:.1f]]; ZeRO-1 [[peak_bytes(example.model.parameters, 24, 2048, 8, 2048, 16, 50257, "flash", 1, 8) / GB:.1f]]; ZeRO-2
+# [[peak_bytes(example.model.parameters, 24, 2048, 8, 2048, 16, 50257, "flash", 2, 8) / GB:.1f]], which fits the card but not its budget; with $b = 4$ it is
+# [[cheapest_fix(example.model.parameters, 24, 2048, 8, 2048, 16, 50257, 40e9, 8)[1] / GB:.1f]] GB, which does: the answer is `"micro-batch"`.
+
+# %% mistakes [markdown]
+# ### What people get wrong about the cheapest fix
+#
+# - **the rungs are not added on top of each other**: each fix is tried alone. On a large model no single one is enough, and
+#   the answer becomes `None` although the ladder would hold.
+# - **the free part is ignored**: 80 GB on the data sheet are not 80 GB for tensors. CUDA itself, buffers for communication
+#   and fragmentation live in the rest. Notice it on a case that fits the card only just.
+# - **the optimizer is divided by n_gpus instead of n_gpus / t**: the two parallelisms are mixed up. Count what one GPU of a
+#   tensor-parallel pair holds: half of each matrix, and of *that* its ZeRO share.
+# - **the rebuilt layer is missing**: checkpointing is taken for "inputs only". To compute a gradient one layer has to be
+#   there in full; at $L = 24$ it is as large as 17 of the 24 inputs.
+# - **the activations are divided among the data-parallel GPUs**: ZeRO shards what all copies have in common. Each copy
+#   has its own sequences, and so its own activations.
+# - **limited_by is ignored or taken the wrong way round (or a part of rung 5 is left out)**: "limited by compute" asks to
+#   spare compute, so it is spent *last*.

@@ -84,6 +84,17 @@ def check_model_state_bytes():
     ### END HIDDEN TESTS
 
 
+# %% reasoning [markdown]
+# Each parameter brings a row of numbers: its bf16 weight, 2 bytes; its bf16 gradient, 2 bytes; and what the optimizer
+# keeps, $K$ bytes. The row is the same for every parameter, so the whole is $(2 + 2 + K)\,\Psi$.
+#
+# With Adam the optimizer keeps an fp32 copy of the weight, because an update is often smaller than the step from one bf16
+# number to the next and would be lost, and two moments of the gradient: $K = 4 + 4 + 4 = 12$, 16 bytes in all. Of these
+# only two are what people call "the model": 7 billion parameters are 14 GB to run and
+# [[model_state_bytes(7 * 10**9) / GB:.0f]] GB to train.
+#
+# The function stays with whole numbers as long as $\Psi$ is one: bytes are counted, not measured.
+
 # %% [markdown]
 # ### How many GPUs for the states alone?
 #
@@ -189,3 +200,30 @@ def check_gpus_for_states_exact():
     for _ in "ab":
         probe(lambda: gpus_for_states, psi).gives(1, {"a model smaller than one GPU needs none": 0})
     ### END HIDDEN TESTS
+
+
+# %% reasoning [markdown]
+# Fully sharded, $n$ GPUs of $C$ bytes hold $nC$ bytes. The least whole $n$ with $nC \ge$ states is the quotient, rounded
+# **up**; and where the quotient is whole already, it is itself the answer.
+#
+# The last bit matters where the quotient is whole. One division in floats is safe, since it is exact there. A detour is
+# not: 15 billion parameters fill three GPUs of 80 GB, but `15e9 * 16 * 1e-9 / 80` is [[15e9 * 16 * 1e-9 / 80]], of which
+# `ceil` makes 4. Fractions do not round, so that no order of operations has to be thought about; for whole numbers
+# `-(-states // gpu_bytes)` is as exact.
+#
+# For $70 \cdot 10^9$ parameters: [[model_state_bytes(70 * 10**9) / GB:,.0f]] GB over 80 GB is
+# [[gpus_for_states(70 * 10**9)]] with no byte to spare. One parameter more, and it takes
+# [[gpus_for_states(70 * 10**9 + 1)]]. In practice you would take more than that anyway: activations come on top.
+
+# %% mistakes [markdown]
+# ### What people get wrong about model states
+#
+# - **only the bf16 weights are counted: that is inference**: the size of the file that one downloads is taken for the size
+#   of the training. Notice it by the factor: training with Adam takes eight times as much.
+# - **the master weights (or weights and gradients) are missing**: "mixed precision halves the memory" is true of
+#   activations. The fp32 copy is *added* to the bf16 weights.
+# - **K replaces all sixteen bytes**: $K$ is the optimizer's part alone. Ask what is left at $K = 0$: weights and gradients,
+#   4 bytes.
+# - **an exact multiple gains a GPU**: either from `states // gpu_bytes + 1`, which adds one always, or from a detour in
+#   floats that ends a little above a whole number. Test with a model that fills its GPUs to the last byte.
+# - **a GiB is taken for a GB**: 80 GB are 74.5 GiB. The difference of 7% is a GPU in fourteen.

@@ -3,7 +3,9 @@
 # %% [markdown]
 # # How much memory does training take?
 #
-# Five exercises, 10 points each. You write nine short functions; together they answer the question that decides every
+# {{badge}}
+#
+# Five exercises. You write nine short functions; together they answer the question that decides every
 # training run: *does it fit, and if not, what is the cheapest change that makes it fit?*
 #
 # 1. **Parameters** of a layer and of a model
@@ -14,8 +16,9 @@
 #
 # **How to work.** Run the cells from the top (Shift + Enter). Replace each `raise NotImplementedError()` by your answer,
 # run the cell, then run the check below it. A check tells you what it expected and, where it recognises the mistake,
-# its name. When your work is graded, every check asks further cases that are not shown here. Use plain Python; NumPy is
-# there if you like it. You may add cells of your own anywhere; leave the check cells as they are.
+# its name. Use plain Python; NumPy is there if you like it. You may add cells of your own anywhere; leave the check
+# cells as they are. Where your work is graded, each exercise brings 10 points, and every check asks further cases that
+# are not shown.
 #
 # **Units.** Memory is in bytes. 1 GB = $10^9$ bytes and 1 GiB = $2^{30}$ bytes, 7% more: keep them apart.
 #

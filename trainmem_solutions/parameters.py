@@ -183,6 +183,27 @@ def check_params_per_layer_style():
     ### END HIDDEN TESTS
 
 
+# %% reasoning [markdown]
+# Write the layer as a list of matrices, rows times columns, and add. With $q$ the width of the keys, `n_kv_ratio` $\cdot h$:
+#
+# | | weights | biases |
+# |---|---|---|
+# | $W_Q$, $W_O$ | $2h^2$ | $2h$ |
+# | $W_K$, $W_V$ | $2hq$ | $2q$ |
+# | MLP, GPT | $2hf$ | $f + h$ |
+# | two LayerNorms | $4h$ | |
+#
+# A bias is added to what a matrix gives, so it is as wide as the matrix's output: $f$ after the first matrix of the MLP,
+# $h$ after the second. With $q = h$ and $f = 4h$ the weights are $4h^2 + 8h^2$ and all the rest is $13h$: for
+# $h = 1024$ that is [[12 * 1024**2:,]] + [[13 * 1024:,]] = [[params_per_layer(1024):,]].
+#
+# The Llama layer has no biases and two scales, so $2h^2 + 2hq + 3hf + 2h$. Llama 2 70B has $q = h/8$ and $f = 3.5h$:
+# $2 + 0.25 + 10.5 = [[params_per_layer(8192, 3.5, 1 / 8, "llama") / 8192**2:.2f]]\,h^2$ where the shorthand says 12, and that they are so close is an accident: a narrower attention
+# pays for a wider MLP.
+#
+# Why `round`: `mlp_ratio * h` is a float, and a width is a whole number. `int` would do here too; it would cut
+# 11007.999… to 11007 where a ratio is not exact in binary.
+
 # %% [markdown]
 # ### The whole model
 #
@@ -359,3 +380,31 @@ def check_model_params_llama():
             },
         )
     ### END HIDDEN TESTS
+
+
+# %% reasoning [markdown]
+# A model is a row of layers between a table that turns words into vectors and one that turns vectors into scores.
+#
+# 1. $L$ layers, each as above. Every argument that the layer knows has to be handed on.
+# 2. The token table, $V \times h$. Where the output shares it (`tied`), it is there once, else twice.
+# 3. Learned positions, one vector of $h$ for each. Rotary positions are computed, not learned: `positions=0`.
+# 4. One norm before the output, of the layers' kind: $2h$ with a shift, $h$ without.
+#
+# GPT-2's smallest: 12 layers of [[params_per_layer(768):,]], a table of [[50257 * 768:,]], positions of
+# [[1024 * 768:,]], a norm of [[2 * 768:,]]: [[model_params(12, 768, 50257, positions=1024):,]]. An unknown `style` needs no
+# line of its own, since `params_per_layer` refuses it.
+
+# %% mistakes [markdown]
+# ### What people get wrong about parameters
+#
+# - **the biases are missing**: they are a thousandth of the layer, so the paper's $12h^2$ looks complete. What you count is
+#   then no longer what a framework reports, and a comparison with it tells you nothing about larger mistakes. Notice it on a
+#   tiny layer: at $h = 2$ the biases and norms are more than a third of all.
+# - **the MLP's first bias is h wide**: a bias is taken for something as wide as the model. It follows the *output* of its
+#   matrix. Notice it by drawing the shape of $xW + b$.
+# - **the norms have a scale but no shift (or only one norm is counted)**: RMSNorm, which has become usual, has no shift;
+#   LayerNorm has. Ask which norm it is before you count it.
+# - **mlp_ratio is cut to a whole number**: `int(mlp_ratio) * h` instead of `int(mlp_ratio * h)`. At the default 4 nobody
+#   sees it; Llama's 2.6875 loses a quarter of the MLP. Test with a ratio that is not whole.
+# - **n_kv_ratio does not reach params_per_layer**: defaults hide what is not handed on. Notice it by calling the model with
+#   every argument away from its default.

@@ -219,6 +219,24 @@ def your_timeline():
     )
 
 
+# %% reasoning [markdown]
+# Follow one number, what is held, through the events; a list of its values is the answer.
+#
+# **Without checkpoints** it goes up by $A$ to $LA$ and down again: $A, 2A, \dots, LA, (L-1)A, \dots, 0$.
+#
+# **With them**, layer $i$ lies in segment $\lfloor i/k \rfloor$. After its forward event as many checkpoints are held as
+# segments have begun: $(\lfloor i/k \rfloor + 1)\,c$. Then, from the last segment to the first:
+#
+# 1. When segment $j$ (counted from 1) is rebuilt, the later ones are gone, and $j$ checkpoints are held, its own among them.
+# 2. Its $m$ layers are rebuilt: $jc + A, \dots, jc + mA$. The last segment has $m = L - \text{start}$, which may be less than $k$.
+# 3. They are freed: $jc + (m-1)A, \dots, jc$. The last of these events also frees the segment's checkpoint: $(j-1)c$.
+#
+# For $L = 3$, $c = 2$, $A = 10$, $k = 2$ that is [[", ".join(f"{x:g}" for x in memory_timeline(3, 2, 10, 2))]]. Two
+# things can be seen without computing: there are $3L$ values, and the last is 0, since whatever was taken was given back.
+#
+# A `k` above $L$ needs no case of its own: `range(0, L, k)` has one start, and `min` cuts the segment. A `k` below 1 does:
+# 0 would divide by zero, and a negative one would give nonsense without a word.
+
 # %% [markdown]
 # ### The best distance between checkpoints
 #
@@ -370,3 +388,36 @@ def formula_and_timeline():
     print(f"square root {(30 * 20 / 34) ** 0.5:.2f}")
     curves = [("M(k)", "#0072B2", "5 4", formula), ("your timelines", "#D55E00", "", peaks)]
     return Lines("Peak against k, from 1 to 30", curves, "k", "bytes")
+
+
+# %% reasoning [markdown]
+# There are only $L$ candidates, and for each the timeline tells the peak. So ask them all: `min` over $1, \dots, L$ with
+# the highest value as the key.
+#
+# Why not the formula? $M(k) = \frac{L}{k}c + kA$ takes $L/k$ for the number of segments and a full segment at the highest
+# point. Where $k$ does not divide $L$ there are $\lceil L/k \rceil$ checkpoints, but the segment that stands on all of them
+# is the short one. Where the peak really lies, only the events tell.
+#
+# The square root has its own trap. The famous $\sqrt{L}$ is $\sqrt{Lc/A}$ for $c = A$. Here a checkpoint is small,
+# $c/A = 2/34$, and the best distance is far smaller: for 24 layers $\sqrt{Lc/A} = [[(24 * 2 / 34) ** 0.5:.2f]]$ and the
+# answer is [[best_k(24, 2, 34)]], with a peak of [[max(memory_timeline(24, 2, 34, 1)):g]]; at $k = 6$ it would be
+# [[max(memory_timeline(24, 2, 34, 6)):g]]. For 80 layers $k = [[best_k(80, 2, 34)]]$ is best,
+# [[max(memory_timeline(80, 2, 34, 2)):g]] against [[max(memory_timeline(80, 2, 34, 1)):g]] at $k = 1$.
+#
+# The cost is $L$ timelines of $3L$ values, some fifty thousand numbers for 128 layers: nothing to save here.
+
+# %% mistakes [markdown]
+# ### What people get wrong about the timeline
+#
+# - **each value is read before its event instead of after it**: the list then begins with 0 and never shows the last
+#   event's work. Notice it at the end: the last value must be 0.
+# - **every layer keeps a checkpoint, not only the first of each segment**: that is $k = 1$ whatever was asked. Notice it in
+#   the forward part: it may rise only at layers 0, $k$, $2k$, …
+# - **the forward pass keeps the layers' activations although they are rebuilt later**: then nothing is saved and the
+#   rebuilding is for nothing. With checkpoints a forward event adds $c$ or nothing.
+# - **the checkpoint is freed when its segment is rebuilt, not with the segment's last backward event**: it looks used up.
+#   But it is the first layer's input, and that layer's gradient needs it to the very end.
+# - **a segment is rebuilt in part, or not the last segment first**: the backward pass comes from the loss. Forget that the
+#   last segment may be short, and the same message comes.
+# - **the square root of L is taken: that holds only where c = A**: a rule that was learned without its condition. Try a
+#   checkpoint that costs nearly nothing: you would want one at every layer.

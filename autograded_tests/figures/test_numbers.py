@@ -1,5 +1,8 @@
 """The numbers behind the five figures, against the same worked out on paper."""
 
+import doctest
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +18,8 @@ from autograded_tests.figures.oracles import (
     layer_parameters,
     one_gpu,
 )
-from trainmem.figures import checkpoints, fit, parameters, timeline, walk
+from trainmem.figures import checkpoints, fit, parameters, timeline, walk, yours
+from trainmem.figures.svg import WIDE
 from trainmem.memory import GPUS, MODELS
 
 QUICK = settings(max_examples=40, deadline=None)
@@ -374,3 +378,143 @@ def test_every_sentence_is_short_enough_for_a_notebook():
     ]
     said += [checkpoints.picture(L, 1, 114).sentence for L in (1, 7, 33, 128)]
     assert [sentence for sentence in said if len(sentence) > 110] == []
+
+
+# --- what a reader's function gives --------------------------------------------------------------------------------
+
+DRIVEN = {
+    timeline.step_timeline: "simulator",
+    parameters.layer_parameters: "counter",
+    walk.layer_walk: "counter",
+    checkpoints.checkpoint_every_k: "simulator",
+    fit.does_it_fit: "ladder",
+}
+
+
+@pytest.fixture(params=DRIVEN, ids=lambda figure: figure.__name__)
+def driven(request):
+    """A figure as a function of a reader's function."""
+    return lambda function: request.param(**{DRIVEN[request.param]: function})
+
+
+def shown(figure):
+    """The picture and the text of a figure."""
+    return figure._picture.value, figure._numbers.value
+
+
+def test_the_example_of_how_a_function_is_asked_runs():
+    assert doctest.testmod(yours).attempted == 2
+    assert doctest.testmod(yours).failed == 0
+
+
+def test_a_stub_is_said_in_one_line_and_nothing_is_drawn(driven):
+    def not_yet(*_, **__):
+        raise NotImplementedError()
+
+    def calls_it(*arguments, **options):
+        return not_yet(*arguments, **options)
+
+    for function in (not_yet, calls_it):
+        figure = driven(function)
+        assert repr(figure) == "not_yet: not written yet"
+        assert shown(figure) == ("", "<p>not_yet: not written yet</p>")
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda *_, **__: 1 / 0, "Your function raised ZeroDivisionError: division by zero"),
+        (lambda *_, **__: None, "Your function raised TypeError"),
+        (lambda: None, "Your function raised TypeError"),
+    ],
+)
+def test_what_a_function_raises_is_said_and_no_traceback_comes(driven, function, said):
+    assert said in escaped(shown(driven(function))[1])
+
+
+def escaped(text):
+    return text.replace("&#x27;", "'")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_cannot_be_drawn_is_said(value):
+    gives = {"counter": lambda *_, **__: value, "ladder": lambda *_, **__: ("flash", value)}
+    gives["simulator"] = lambda L, c, A, k=None: [value] * (3 * L if k else 2 * L)
+    for figure, name in DRIVEN.items():
+        picture, text = shown(figure(**{name: gives[name]}))
+        assert f"Your function gave {value}, which cannot be drawn." in text
+        assert not re.search(r' (x|y|d|width|height)="[^"]*(nan|inf)', picture)
+
+
+def test_a_readers_count_is_drawn_below_the_model():
+    sizes = ("x", "gpt", 64, 256, 1, 3, 100, True, 0)
+    right = parameters.layer_numbers(*sizes[1:]).layer
+    for count in (right, right - 1000, 3 * right):
+        picture = parameters.picture(*sizes, counter=lambda h, count=count, **_: count)
+        drawn = picture.draw(WIDE)
+        assert f"your params_per_layer: {count:,} =" in drawn
+        assert picture.sentence.endswith(f"; yours {count:,}")
+    assert "yours" not in parameters.picture(*sizes).sentence
+    assert "your params" not in parameters.picture(*sizes).draw(WIDE)
+
+
+def test_a_readers_bytes_are_drawn_beside_the_list():
+    given = []
+
+    def counter(s, b, h, a, mode):
+        given.append(mode)
+        return 2e9
+
+    for fused, right in ((False, "3.83 GB"), (True, "1.14 GB")):
+        picture = walk.picture("gpt", fused, True, 99, counter)
+        assert "your layer 2.00 GB" in picture.draw(WIDE)
+        assert f"of {right}" in picture.draw(WIDE)
+    assert given == ["baseline", "flash"]
+    assert "your layer" not in walk.picture("llama", False, True, 99, counter).draw(WIDE), (
+        "another layer than it counts"
+    )
+
+
+def test_a_readers_rung_is_drawn_with_its_peak():
+    case = fit.Case("1.3b", 2048, 8, "a100-80")
+    picture = fit.picture(case, fit.Fixes(), ladder=lambda *_, **__: (None, 2e11))
+    assert "your cheapest_fix: nothing fits, 200.0 GB" in picture.draw(WIDE)
+    assert "Your ladder ends without a fit: 200.0 GB" in picture.text
+    assert "your cheapest_fix" not in fit.picture(case, fit.Fixes()).draw(WIDE)
+
+
+def test_a_function_that_calls_another_one_is_asked_again_when_the_figure_is_made_again():
+    level = [1.0]
+
+    def simulator(L, c, A, k=None):
+        return [level[0]] * (3 * L if k else 2 * L)
+
+    def ladder(*_, **__):
+        return "flash", level[0] * 1e9
+
+    before = [
+        repr(checkpoints.checkpoint_every_k(simulator=simulator)),
+        repr(timeline.step_timeline(simulator=simulator)),
+    ]
+    before.append(repr(fit.does_it_fit(ladder=ladder)))
+    level[0] = 7e9
+    after = [
+        repr(checkpoints.checkpoint_every_k(simulator=simulator)),
+        repr(timeline.step_timeline(simulator=simulator)),
+    ]
+    after.append(repr(fit.does_it_fit(ladder=ladder)))
+    assert all(a != b for a, b in zip(before, after, strict=True))
+
+
+def test_buttons_leave_what_a_wrong_function_says_in_place():
+    def buttons(figure):
+        return [w for row in figure.children for w in getattr(row, "children", ()) if hasattr(w, "click")]
+
+    for figure, name in DRIVEN.items():
+        made = figure(**{name: lambda *_, **__: 1 / 0})
+        text = made._numbers.value
+        for press in buttons(made):
+            if press.description in ("Best k", "To the peak", "Climb one rung"):
+                press.click()
+                assert "ZeroDivisionError" in made._numbers.value
+                assert made._numbers.value == text

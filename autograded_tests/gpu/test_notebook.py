@@ -10,6 +10,7 @@ import pytest
 
 from autograded_tests.gpu.renew import NOTEBOOK, WIDGET
 from autograded_tests.notebooks import read
+from trainmem.course import place
 from trainmem.measure.checkpointing import SETTINGS
 from trainmem.measure.results import load
 
@@ -123,14 +124,6 @@ def test_pictures_have_alternative_text(notebook):
         assert f"<figcaption>{alt}</figcaption>" in picture
 
 
-def test_one_setting_says_where_the_course_comes_from(notebook):
-    cells = {cell.id: cell.source for cell in notebook.cells}
-    repository, version = re.search(r'^REPOSITORY, VERSION = "(.+?)", "(.+?)"', cells["setup"], re.MULTILINE).groups()
-    assert f"/github/{repository}/blob/{version}/notebooks/{NOTEBOOK.name}" in cells["title"]
-    assert cells["setup"].count(repository) == 1
-    assert "--no-deps" in cells["setup"]
-
-
 def test_it_installs_the_course_and_nothing_else(notebook, tmp_path, monkeypatch):
     """The first cell where trainmem is missing: one pip command, for the course alone; where torch is, a sentence."""
     setup = next(cell.source for cell in notebook.cells if cell.id == "setup")
@@ -143,7 +136,7 @@ def test_it_installs_the_course_and_nothing_else(notebook, tmp_path, monkeypatch
     )
     (tmp_path / "install.py").write_text(script.replace("{torch}", "sys"))
     done = subprocess.run([sys.executable, tmp_path / "install.py"], capture_output=True, text=True)
-    asked = ["-m", "pip", "install", "--quiet", "--no-deps", "https://github.com/OWNER/trainmem/archive/main.zip"]
+    asked = ["-m", "pip", "install", "--quiet", "--no-deps", place.archive()]
     assert done.stdout.strip() == str(asked)
     (tmp_path / "install.py").write_text(script.replace("{torch}", "None"))
     done = subprocess.run([sys.executable, tmp_path / "install.py"], capture_output=True, text=True)

@@ -87,7 +87,9 @@ def test_the_assignment_is_what_generate_assignment_records(made, tmp_path):
                 "select name, type, max_score, grade_cells.cell_type from base_cell left join grade_cells using (id)"
             )
             versions = "select version_num from alembic_version"
-            return [sorted(map(str, connection.execute(query))) for query in (cells, marks, versions)]
+            tables = connection.execute("select sql from sqlite_master where sql is not null").fetchall()
+            made = {"".join(sql.split()) for (sql,) in tables}
+            return made, [sorted(map(str, connection.execute(query))) for query in (cells, marks, versions)]
 
     assert recorded(made) == recorded(tmp_path / "gradebook.db")
 

@@ -2,8 +2,9 @@
 
 What a cell is follows from its content: prose; a function with a solution region (an answer); a function under a
 header with points (a graded check); a hidden function, which checks carry inside their hidden region; or code that is
-run as it stands, with a call of the function that its header names. Names come from functions, headers and headings,
-never from positions.
+run as it stands, with a call of the function that its header names. Prose under the headers `reasoning` and `mistakes`
+and code under `figure` are for the self-study edition alone: `course_cells`, of which the source and the release are
+made, knows nothing of them. Names come from functions, headers and headings, never from positions.
 """
 
 import ast
@@ -12,9 +13,11 @@ import re
 import textwrap
 from dataclasses import dataclass, replace
 from importlib import resources
+from types import ModuleType
 from typing import Literal
 
 import trainmem_solutions
+from trainmem.course import self_study
 
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
@@ -22,17 +25,20 @@ BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 # Without `_`, which an interactive session or gettext may have put among them.
 BUILTINS = {name for name in vars(builtins) if not name.startswith("_")}
 
+#: Kinds of cells that no student and no grader gets to see.
+SELF_STUDY_ONLY = ("reasoning", "mistakes", "figure")
+
 
 @dataclass(frozen=True)
 class Cell:
     """One cell of the course's notebooks.
 
-    name: unique, the same as its id and grade_id. module: the module of trainmem_solutions that it is written in.
-    points: what a check is worth, 0 elsewhere.
+    name: unique, the same as its id and grade_id. module: the module that it is written in. points: what a check is
+    worth, 0 elsewhere.
     """
 
     name: str
-    kind: Literal["prose", "answer", "check", "code"]
+    kind: Literal["prose", "answer", "check", "code", "reasoning", "mistakes", "figure"]
     source: str
     module: str
     points: int = 0
@@ -41,6 +47,17 @@ class Cell:
 def course_cells() -> list[Cell]:
     """Return the cells of all exercises in the order of the notebook; raises ValueError where two share a name."""
     cells = [cell for module in trainmem_solutions.MODULES for cell in module_cells(module)]
+    return _named_apart([cell for cell in cells if cell.kind not in SELF_STUDY_ONLY])
+
+
+def self_study_cells() -> list[Cell]:
+    """Return the same with what the self-study edition adds: its welcome below the title, reasoning, more exercises."""
+    title, *exercises = [cell for module in trainmem_solutions.MODULES for cell in module_cells(module)]
+    added = [cell for module in self_study.MODULES for cell in module_cells(module, self_study)]
+    return _named_apart([title, *module_cells(self_study.WELCOME, self_study), *exercises, *added])
+
+
+def _named_apart(cells: list[Cell]) -> list[Cell]:
     names = [cell.name for cell in cells]
     for name in names:
         if names.count(name) > 1:
@@ -48,23 +65,34 @@ def course_cells() -> list[Cell]:
     return cells
 
 
-def module_cells(module: str) -> list[Cell]:
-    """Return the cells of one module of trainmem_solutions; what stands above the first `# %%` belongs to none."""
-    text = resources.files(trainmem_solutions).joinpath(f"{module}.py").read_text("utf-8")
+def module_cells(module: str, package: ModuleType = trainmem_solutions) -> list[Cell]:
+    """Return the cells of one module of a package; what stands above the first `# %%` belongs to none."""
+    text = resources.files(package).joinpath(f"{module}.py").read_text("utf-8")
     _, *parts = re.split(r"^# %%", text, flags=re.MULTILINE)
     hidden: dict[str, str] = {}
-    cells = []
+    cells: list[Cell] = []
     for part in parts:
         header, _, body = part.partition("\n")
         header, body = header.strip(), body.strip("\n")
-        if header == "[markdown]":
-            prose = re.sub(r"^# ?", "", body, flags=re.MULTILINE)
-            cells.append(Cell(_slug(prose), "prose", prose, module))
+        if header.endswith("[markdown]"):
+            kind = header.removesuffix("[markdown]").strip() or "prose"
+            cells.append(_prose_cell(kind, re.sub(r"^# ?", "", body, flags=re.MULTILINE), module, cells))
         elif header == "hidden":
             hidden[_functions(body)[-1].name] = body
         else:
             cells.append(_code_cell(header, re.sub(r"  # noqa.*", "", body), module, hidden))
     return cells
+
+
+def _prose_cell(kind: str, prose: str, module: str, before: list[Cell]) -> Cell:
+    if kind == "reasoning":  # of the last answer above it
+        answers = [cell.name for cell in before if cell.kind == "answer"]
+        if not answers:
+            raise ValueError(f"{module}: reasoning without an answer above it: {prose[:60]!r}")
+        return Cell(f"answer-{answers[-1]}", "reasoning", prose, module)
+    if kind not in ("prose", "mistakes"):
+        raise ValueError(f"{module}: prose is [markdown], reasoning [markdown] or mistakes [markdown], not {kind!r}")
+    return Cell(_slug(prose), kind, prose, module)
 
 
 def _code_cell(header: str, body: str, module: str, hidden: dict[str, str]) -> Cell:
@@ -78,6 +106,8 @@ def _code_cell(header: str, body: str, module: str, hidden: dict[str, str]) -> C
         return Cell(name, "check", f"{source}\n\n\n{name}()", module, int(points[1]))
     if not header:
         raise ValueError(f"{module}: a code cell without a name: {body[:60]!r}")
+    if header.startswith("figure "):
+        return Cell(header.removeprefix("figure "), "figure", body, module)
     call = f"\n\n\n{header}()" if header in [function.name for function in functions] else ""
     return Cell(header, "code", _import_builtins(body) + call, module)
 

@@ -42,7 +42,7 @@ _BLOCK = re.compile(
 def lesson_cells(text: str | None = None) -> list[nbformat.NotebookNode]:
     """Return the lesson's cells, numbers in place, without outputs. Raises ValueError where two have the same id."""
     text = SOURCE.read_text("utf-8") if text is None else text
-    text = text.replace("{{badge}}", place.badge("notebooks/lesson.ipynb")).replace("{{archive}}", place.archive())
+    text = place.filled(text, "notebooks/lesson.ipynb")
     cells: list[nbformat.NotebookNode] = []
     prose, name = "", ""
 

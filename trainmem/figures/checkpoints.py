@@ -1,6 +1,7 @@
 """Figure 4: a checkpoint every k layers: the sawtooth of one step, and the peak and the time against k."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
@@ -9,6 +10,7 @@ from math import log, sqrt
 from trainmem.figures.amounts import number, table
 from trainmem.figures.frame import Figure, Picture, button, choice, slider
 from trainmem.figures.svg import FILLS, GREY, ORANGE, SKY, VERMILLION, Drawing, Layout, plain, stairs
+from trainmem.figures.yours import YourFunction, asked, drawable
 from trainmem.memory import gpt_layer, lesson_step, recomputation_cost
 from trainmem_solutions import best_k, memory_timeline
 
@@ -53,12 +55,9 @@ def checkpoint_numbers(L: int, k: int, c: float, A: float, simulator: Simulator 
     events = timeline.events
     own = None
     if simulator is not None:
-        try:
-            own = tuple(float(level) for level in simulator(L, c, A, k=k))
-        except Exception as error:
-            raise ValueError(f"your function raised {type(error).__name__}: {error}") from error
+        own = asked(lambda: tuple(drawable(level) for level in simulator(L, c, A, k=k)))
         if len(own) != len(events):
-            raise ValueError(f"your function gave {len(own)} values for {len(events)} events (L = {L}, k = {k})")
+            raise YourFunction(f"Your function gave {len(own)} values for {len(events)} events (L = {L}, k = {k})")
     peaks, best = _peaks(L, c, A, simulator or memory_timeline)
     return CheckpointNumbers(
         tuple(event.phase for event in events),
@@ -74,10 +73,9 @@ def checkpoint_numbers(L: int, k: int, c: float, A: float, simulator: Simulator 
 
 @lru_cache(maxsize=32)
 def _peaks(L: int, c: float, A: float, simulator: Simulator) -> tuple[tuple[float, ...], int]:
-    try:
-        peaks = tuple(max(float(level) for level in simulator(L, c, A, k=k)) for k in range(1, L + 1))
-    except Exception as error:
-        raise ValueError(f"your function raised {type(error).__name__}: {error}") from error
+    peaks = asked(lambda: tuple(max(drawable(level) for level in simulator(L, c, A, k=k)) for k in range(1, L + 1)))
+    if min(peaks) <= 0:
+        raise YourFunction(f"The highest value that your function gave for L = {L} is {min(peaks):g}, not above 0.")
     return peaks, best_k(L, c, A) if simulator is memory_timeline else 1 + peaks.index(min(peaks))
 
 
@@ -262,6 +260,9 @@ def checkpoint_every_k(L: int = 24, *, k: int = 6, A: float = 34, simulator: Sim
     amounts = [(words, value) for value, words in LAYERS.items()]
     if A not in LAYERS:
         amounts.append((number(A), A))
+    if simulator is not None:  # a function that it calls may have been written anew
+        checkpoint_numbers.cache_clear()
+        _peaks.cache_clear()
     layers, activations = slider("Layers L", L, 1, 128), choice("A, in sbh", amounts, A)
     every = slider("k", min(k, L), 1, L)
 
@@ -272,7 +273,8 @@ def checkpoint_every_k(L: int = 24, *, k: int = 6, A: float = 34, simulator: Sim
         every.max = layers.value
 
     def to_the_best() -> None:
-        every.value = checkpoint_numbers(layers.value, every.value, C, activations.value, simulator).best
+        with suppress(ValueError):  # the drawing says what is wrong
+            every.value = checkpoint_numbers(layers.value, every.value, C, activations.value, simulator).best
 
     return Figure(
         TITLE,

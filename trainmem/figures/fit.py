@@ -8,7 +8,8 @@ from typing import Any
 
 from trainmem.figures.amounts import gb, in_gb, number, table
 from trainmem.figures.frame import Figure, Picture, button, choice, field, switch
-from trainmem.figures.svg import FILLS, Drawing, Layout, length_of, on, plain, ticks
+from trainmem.figures.svg import FILLS, SKY, Drawing, Layout, length_of, on, plain, ticks
+from trainmem.figures.yours import Unwritten, YourFunction, asked, drawable
 from trainmem.memory import GPUS, MODELS, model_states
 from trainmem_solutions import cheapest_fix, peak_bytes
 
@@ -99,7 +100,6 @@ def fit_numbers(case: Case, fixes: Fixes) -> dict[str, float]:
     return parts
 
 
-@lru_cache(maxsize=128)
 def ladder_of(
     case: Case, limited_by: str = "compute", ladder: Ladder = cheapest_fix
 ) -> tuple[tuple[str, Fixes, float], ...]:
@@ -111,18 +111,24 @@ def ladder_of(
     rungs: list[tuple[str, Fixes, float]] = []
     fixes, budget = Fixes(), 1e30
     while True:
-        try:
-            name, peak = ladder(*case.shape, budget, n_gpus=case.n_gpus, limited_by=limited_by, free=FREE)
-            peak = float(peak)
-        except Exception as error:
-            raise ValueError(f"your function raised {type(error).__name__}: {error}") from error
+        name, peak = asked_at(case, budget, limited_by, ladder)
         if name is None or len(rungs) > 40:
             return tuple(rungs)
-        fixes = _after(case, fixes, str(name), peak)
-        rungs.append((str(name), fixes, peak))
+        fixes = _after(case, fixes, name, peak)
+        rungs.append((name, fixes, peak))
         if peak <= (1 - FREE) * case.gpu_bytes:
             return tuple(rungs)
         budget = peak / (1 - FREE) * (1 - 1e-9)
+
+
+def asked_at(case: Case, gpu_bytes: float, limited_by: str, ladder: Ladder) -> tuple[str | None, float]:
+    """The rung and the peak that a ladder gives. Raises `YourFunction` where it gives no such pair."""
+
+    def pair() -> tuple[str | None, float]:
+        name, peak = ladder(*case.shape, gpu_bytes, n_gpus=case.n_gpus, limited_by=limited_by, free=FREE)
+        return (None if name is None else str(name)), drawable(peak)
+
+    return asked(pair)
 
 
 def _after(case: Case, fixes: Fixes, rung: str, peak: float) -> Fixes:
@@ -139,7 +145,7 @@ def _after(case: Case, fixes: Fixes, rung: str, peak: float) -> Fixes:
         "offload": [{"offload": True}],
     }
     if rung not in changes:
-        raise ValueError(f"there is no rung {rung!r}; there are {', '.join(RUNGS)}")
+        raise YourFunction(f"There is no rung {rung!r}; there are {', '.join(RUNGS)}")
     # Rungs that gain nothing were passed over silently: what they set stays on, or is on already.
     halved = {"halvings": case.b.bit_length() - 1}
     before: list[dict[str, Any]] = [{}, {"zero": 2}, halved, halved | {"zero": 2}]
@@ -148,11 +154,15 @@ def _after(case: Case, fixes: Fixes, rung: str, peak: float) -> Fixes:
     return tries[gaps.index(min(gaps))]
 
 
-def draw(case: Case, fixes: Fixes, label: str, layout: Layout) -> str:
-    """The picture: one GPU as it is and with the fixes, against its memory and the line at 15% free."""
+def draw(case: Case, fixes: Fixes, label: str, layout: Layout, yours: tuple[str | None, float] | None = None) -> str:
+    """The picture: one GPU as it is and with the fixes, against its memory and the line at 15% free.
+
+    ``yours`` is the rung and the peak that a reader's ladder gives.
+    """
     drawing = Drawing(layout)
     plainly, now = fit_numbers(case, Fixes()), fit_numbers(case, fixes)
-    high = max(sum(plainly.values()), sum(now.values()), case.gpu_bytes) / 1e9 * 1.04
+    own = yours[1] if yours else 0
+    high = max(sum(plainly.values()), sum(now.values()), case.gpu_bytes, own) / 1e9 * 1.04
     left, right = 0.0, layout.width - 4.0
     scale = (right - left) / high / 1e9
     y = 44.0
@@ -171,6 +181,10 @@ def draw(case: Case, fixes: Fixes, label: str, layout: Layout) -> str:
                 drawing.text(x + 6, y + 40, words, fill=on(FILLS[name]))
             x += long
         y += bars
+    if yours:
+        drawing.text(left, y + 12, f"your cheapest_fix: {yours[0] or 'nothing fits'}, {gb(own)}", bold=True)
+        drawing.rect(left, y + 18, own * scale, 34, SKY)
+        y += bars
     drawing.line(left, y, right, y)
     for tick in ticks(high, 4 if layout.narrow else 8):
         drawing.line(left + tick * 1e9 * scale, y, left + tick * 1e9 * scale, y + 4)
@@ -179,7 +193,9 @@ def draw(case: Case, fixes: Fixes, label: str, layout: Layout) -> str:
     drawing.text(right, y + 34, "GB on one GPU", "end")
     # Where a line would cross the words above the bars, it stands at the bars alone.
     stretches = (
-        [(34.0, y)] if line > 200 else [(34.0, 44.0)] + [(44 + bars * i + 15, 44 + bars * i + 56) for i in (0, 1)]
+        [(34.0, y)]
+        if line > 200
+        else [(34.0, 44.0)] + [(44 + bars * i + 15, 44 + bars * i + 56) for i in range(3 if yours else 2)]
     )
     for start, end in stretches:
         drawing.line(capacity, start, capacity, end, width=2.5)
@@ -265,7 +281,8 @@ def picture(
             "; what did not: " + ", ".join(still) if still and moved else ""
         )
         text += f"<p>{escape(words)}.</p>"
-    answer = _answer(case, limited_by, ladder)
+    yours, answer = _answer(case, limited_by, ladder)
+    yours = yours if ladder is not cheapest_fix else None
     text += f"<p>{escape(answer)}</p>"
     rows = [[_long(part), in_gb(plainly[part]), in_gb(now[part])] for part in PARTS]
     rows.append(["in all", in_gb(sum(plainly.values())), in_gb(total)])
@@ -283,17 +300,23 @@ def picture(
         "Does not fit." if total > case.gpu_bytes else "Fits." if verdict.startswith("Fits") else "Over the 15% line."
     )
     sentence = f"{_capital(model.title)}, {gpu.title} × {case.n_gpus}: {gb(total)} with {short}. {ends}"
-    return Picture(sentence, lambda layout: draw(case, fixes, label, layout), text)
+    own = f" Yours: {yours[0] or 'nothing fits'}, {gb(yours[1])}." if yours else ""
+    sentence += own if len(sentence + own) <= 110 else ""
+    return Picture(sentence, lambda layout: draw(case, fixes, label, layout, yours), text)
 
 
-def _answer(case: Case, limited_by: str, ladder: Ladder) -> str:
+def _answer(case: Case, limited_by: str, ladder: Ladder) -> tuple[tuple[str | None, float] | None, str]:
+    """The rung and the peak, if there are any, and what to say of them. Raises `Unwritten` for a stub."""
     try:
-        name, peak = ladder(*case.shape, case.gpu_bytes, n_gpus=case.n_gpus, limited_by=limited_by, free=FREE)
-        if name is None:
-            return f"The ladder ends without a fit: {gb(float(peak))} with everything on."
-        return f"The cheapest fix is {RUNGS.get(str(name), str(name))}: {gb(float(peak))}."
-    except Exception as error:
-        return f"Your function raised {type(error).__name__}: {error}"
+        name, peak = asked_at(case, case.gpu_bytes, limited_by, ladder)
+    except Unwritten:
+        raise
+    except YourFunction as error:
+        return None, str(error)
+    whose = "The" if ladder is cheapest_fix else "Your"
+    if name is None:
+        return (name, peak), f"{whose} ladder ends without a fit: {gb(peak)} with everything on."
+    return (name, peak), f"{whose} cheapest fix is {RUNGS.get(name, name)}: {gb(peak)}."
 
 
 def _capital(words: str) -> str:
@@ -372,7 +395,11 @@ def does_it_fit(
         started_anew()
 
     def next_rung() -> None:
-        rungs = [rung for _, rung, _ in ladder_of(case(), limit.value, climb)]
+        try:
+            climbed = ladder_of(case(), limit.value, climb)
+        except YourFunction:
+            return  # the drawing says what is wrong
+        rungs = [rung for _, rung, _ in climbed]
         at = rungs.index(fixes()) if fixes() in rungs else -1
         set_to(rungs[min(at + 1, len(rungs) - 1)] if rungs else Fixes())
 

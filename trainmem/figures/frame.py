@@ -12,6 +12,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from trainmem.figures.svg import NARROW, WIDE, Layout
+from trainmem.figures.yours import YourFunction
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,8 @@ class Figure(widgets.VBox):
         try:
             picture = self._compute()
         except ValueError as wrong:
-            self._sentence = f"These numbers do not go together: {wrong}"
+            yours = isinstance(wrong, YourFunction)
+            self._sentence = str(wrong) if yours else f"These numbers do not go together: {wrong}"
             self._picture.value = ""
             self._numbers.value = f"<p>{escape(self._sentence)}</p>"
             return

@@ -7,7 +7,8 @@ from html import escape
 
 from trainmem.figures.amounts import number, table
 from trainmem.figures.frame import Figure, Picture, choice, field, slider, switch
-from trainmem.figures.svg import BLUE, GREEN, GREY, ORANGE, Drawing, Layout, length_of, plain, ticks
+from trainmem.figures.svg import BLUE, GREEN, GREY, ORANGE, VERMILLION, Drawing, Layout, length_of, plain, ticks
+from trainmem.figures.yours import Unwritten, YourFunction, asked, drawable
 from trainmem.memory import MODELS, gpt_layer, llama_layer
 from trainmem_solutions import model_params, params_per_layer
 
@@ -68,8 +69,8 @@ def layer_numbers(style: str, h: int, f: int, g: int, L: int, V: int, tied: bool
     return LayerNumbers(h, tuple(weights), others, layer, whole, approximate, whole - L * layer)
 
 
-def draw(numbers: LayerNumbers, label: str, layout: Layout) -> str:
-    """The picture: a bar for each matrix in units of h², and the model against 12Lh²."""
+def draw(numbers: LayerNumbers, label: str, layout: Layout, yours: float | None = None) -> str:
+    """The picture: a bar for each matrix in units of h², and the model against 12Lh²; a reader's layer L times over."""
     drawing = Drawing(layout)
     unit = numbers.h**2
     left = 130.0 if not layout.narrow else 96.0
@@ -96,8 +97,9 @@ def draw(numbers: LayerNumbers, label: str, layout: Layout) -> str:
     y += 26
     drawing.text(0, y, "the whole model", bold=True)
     y += 8
-    scale = (layout.width - 2) / max(numbers.model, numbers.approximate)
     inside = numbers.model - numbers.embedding
+    own = 0 if yours is None else yours * inside / numbers.layer
+    scale = (layout.width - 2) / max(numbers.model, numbers.approximate, own)
     drawing.rect(0, y, inside * scale, 22, BLUE)
     drawing.rect(inside * scale, y, numbers.embedding * scale, 22, GREY)
     layers = f"layers {_billions(inside)}"
@@ -112,6 +114,20 @@ def draw(numbers: LayerNumbers, label: str, layout: Layout) -> str:
     y += 20
     share = f"embedding, final norm {_billions(numbers.embedding)} ({numbers.embedding / numbers.model:.1%})"
     drawing.key(0, y, GREY, share)
+    if yours is not None:
+        y += 26
+        drawing.text(0, y, f"your params_per_layer: {yours:,.0f} = {yours / unit:.2f} h²", bold=True)
+        y += 8
+        drawing.rect(0, y, own * scale, 22, VERMILLION)
+        words = f"L times {_billions(own)}"
+        inside_bar = length_of(words, layout.size) + 8 < own * scale
+        drawing.text(
+            6 if inside_bar else max(own * scale, 0) + 6,
+            y + 16,
+            words,
+            fill="#000000" if inside_bar else "currentColor",
+        )
+        y += 22
     return drawing.svg(label, y + 8, "narrow" if layout.narrow else "wide")
 
 
@@ -149,29 +165,39 @@ def picture(
     rows = [[name, shape, f"{count:,}", number(count / unit)] for name, shape, count in bars]
     rows.append(["one layer", "", f"{numbers.layer:,}", f"{numbers.layer / unit:.2f}"])
     text = f"<p>{escape(layer)}</p><p>{escape(model)}</p>"
+    yours, said = None, ""
     if counter is not None:
-        text += f"<p>{escape(_compared(counter, numbers.layer, h, f / h, 1 / g, style))}</p>"
+        yours, said = _compared(counter, numbers.layer, h, f / h, 1 / g, style)
+        text += f"<p>{escape(said)}</p>"
     text += table("Parameters of one layer", ["matrix", "shape", "parameters", "in h²"], rows, spare=1)
     sentence = f"{title}: {numbers.layer:,} parameters a layer, {numbers.model:,} in all"
-    return Picture(sentence, lambda layout: draw(numbers, label, layout), text)
+    if yours is not None:
+        sentence += f"; yours {yours:,.0f}"
+    return Picture(sentence, lambda layout: draw(numbers, f"{label} {said}".strip(), layout, yours), text)
 
 
-def _compared(counter: Counter, right: int, h: int, mlp_ratio: float, n_kv_ratio: float, style: str) -> str:
+def _compared(
+    counter: Counter, right: int, h: int, mlp_ratio: float, n_kv_ratio: float, style: str
+) -> tuple[float | None, str]:
+    """A reader's count, if there is one, and what to say of it. Raises `Unwritten` for a stub."""
     try:
-        yours = float(counter(h, mlp_ratio=mlp_ratio, n_kv_ratio=n_kv_ratio, style=style))
-    except Exception as error:
-        return f"Your function raised {type(error).__name__}: {error}"
+        yours = asked(lambda: drawable(counter(h, mlp_ratio=mlp_ratio, n_kv_ratio=n_kv_ratio, style=style)))
+    except Unwritten:
+        raise
+    except YourFunction as error:
+        return None, str(error)
     difference = yours - right
     if abs(difference) <= 1e-9 * right:
-        return f"Your function gives {yours:,.0f} too."
-    return f"Your function gives {yours:,.0f}: {abs(difference):,.0f} {'more' if difference > 0 else 'fewer'}."
+        return yours, f"Your function gives {yours:,.0f} too."
+    less = "more" if difference > 0 else "fewer"
+    return yours, f"Your function gives {yours:,.0f}: {abs(difference):,.0f} {less}."
 
 
 def layer_parameters(preset: str = "1.3b", *, counter: Counter | None = None) -> Figure:
     """The parameters of one layer as bars, one a matrix, in units of h², and the model's total against 12Lh².
 
     ``preset`` is a key of `trainmem.memory.MODELS`. ``counter`` is your own
-    `params_per_layer` of exercise 1: its number is then held against the bars.
+    `params_per_layer` of exercise 1: its number is then drawn below the model, and held against the bars.
     """
     if preset not in MODELS:
         raise ValueError(f"preset is one of {', '.join(MODELS)}, not {preset!r}")

@@ -1,6 +1,7 @@
 """Figure 1: the memory of one training step over time, event by event."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from html import escape
@@ -11,6 +12,7 @@ import numpy as np
 from trainmem.figures.amounts import gb, in_gb, table
 from trainmem.figures.frame import Figure, Picture, button, choice, field, slider, switch
 from trainmem.figures.svg import FILLS, GREY, SKY, Drawing, Layout, stairs
+from trainmem.figures.yours import YourFunction, asked, drawable
 from trainmem.memory import (
     CATEGORIES,
     MODELS,
@@ -115,14 +117,12 @@ def _simulated(
     right: Timeline, simulator: Simulator, L: int, c: int, A: int, every: int | None, states: int, logits: int
 ) -> Timeline:
     """The lesson's events with the levels that a reader's simulator gives."""
-    try:
-        levels = [float(level) for level in (simulator(L, c, A) if every is None else simulator(L, c, A, k=every))]
-    except Exception as error:
-        raise ValueError(f"your function raised {type(error).__name__}: {error}") from error
+    options = {} if every is None else {"k": every}
+    levels = asked(lambda: [drawable(level) for level in simulator(L, c, A, **options)])
     at_the_loss = [i for i, (_, block, _, _) in enumerate(right.labels) if block == "head"]
     wanted = len(right) - len(at_the_loss)
     if len(levels) != wanted:
-        raise ValueError(f"your function gave {len(levels)} values for {wanted} events (L = {L}, k = {every})")
+        raise YourFunction(f"Your function gave {len(levels)} values for {wanted} events (L = {L}, k = {every})")
     for i in at_the_loss:
         levels.insert(i, levels[i - 1])
     changes = np.diff([0, *levels])
@@ -318,6 +318,7 @@ def step_timeline(
     model, s, b, usual = PRESETS[preset]
     readings = [(words, name) for name, words in READINGS.items()]
     if simulator is not None:
+        step_numbers.cache_clear()  # a function that it calls may have been written anew
         readings.append(("your memory_timeline", "yours"))
         reading = reading or "yours"
     models = choice("Model", [(m.title, name) for name, (m, *_) in PRESETS.items()] + [(OWN.title, "own")], preset)
@@ -357,7 +358,8 @@ def step_timeline(
         time.value = min(max(time.value + events, time.min), time.max)
 
     def to_the_peak() -> None:
-        time.value = step_numbers(*now(), simulator=simulator or memory_timeline).peak + 1
+        with suppress(ValueError):  # the drawing says what is wrong
+            time.value = step_numbers(*now(), simulator=simulator or memory_timeline).peak + 1
 
     def refit() -> None:
         """Another step has other events: go to its peak."""

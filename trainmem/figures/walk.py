@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 
-from trainmem.figures.amounts import number, table
+from trainmem.figures.amounts import gb, number, table
 from trainmem.figures.frame import Figure, Picture, button, slider, switch
-from trainmem.figures.svg import ORANGE, PURPLE, Drawing, Layout, length_of
+from trainmem.figures.svg import ORANGE, PURPLE, VERMILLION, Drawing, Layout, length_of
+from trainmem.figures.yours import Unwritten, YourFunction, asked, drawable
 from trainmem.memory import MODELS, RULES, Tensor
 from trainmem_solutions import activation_bytes
 
@@ -103,8 +104,11 @@ def walk_numbers(style: str = "gpt", fused: bool = False, dropout: bool = True) 
     return Walk(tuple(stops), shape)
 
 
-def draw(walk: Walk, at: int, label: str, layout: Layout) -> str:
-    """The picture after ``at`` operations: the diagram, what has been kept, and the two running totals."""
+def draw(walk: Walk, at: int, label: str, layout: Layout, yours: tuple[float, int] | None = None) -> str:
+    """The picture after ``at`` operations: the diagram, what has been kept, and the two running totals.
+
+    ``yours`` are the bytes that a reader's function gives for the whole layer, and those of the list.
+    """
     drawing = Drawing(layout)
     row = 27.0
     top = 22.0
@@ -149,6 +153,13 @@ def draw(walk: Walk, at: int, label: str, layout: Layout) -> str:
         drawing.rect(x, bottom + 6, width, 14, "none")
         if whole:
             drawing.rect(x, bottom + 6, width * total / whole, 14, fill)
+        bottom += 44
+    if yours is not None:
+        own, right = yours
+        drawing.text(x, bottom, f"your layer {gb(own)}", bold=True)
+        drawing.text(x + width, bottom, f"of {gb(right)}", "end")
+        drawing.rect(x, bottom + 6, width * own / max(own, right), 14, VERMILLION)
+        drawing.rect(x, bottom + 6, width * right / max(own, right), 14, "none")
         bottom += 44
     height = max(bottom - 18, max(y for _, y in places) + row)
     return drawing.svg(label, height, "narrow" if layout.narrow else "wide")
@@ -208,11 +219,14 @@ def picture(style: str, fused: bool, dropout: bool, at: int, counter: Counter | 
         for i, stop in enumerate(walk.stops[:at], 1)
     ]
     text = f"<p>{escape(now)}</p><p>{escape(what)}: the whole layer keeps {escape(whole)}.</p>"
+    yours, said = None, ""
     if counter is not None:
-        text += f"<p>{escape(_compared(counter, style, fused, dropout))}</p>"
+        yours, said = _compared(counter, style, fused, dropout)
+        text += f"<p>{escape(said)}</p>"
     if rows:
         text += table("Kept so far", ["operation", "keeps", "sbh", "as²b"], rows, words=1)
-    return Picture(f"{what}: {whole} a layer", lambda layout: draw(walk, at, label, layout), text)
+    sentence = f"{what}: {whole} a layer" + (f"; yours {gb(yours[0])} of {gb(yours[1])}" if yours else "")
+    return Picture(sentence, lambda layout: draw(walk, at, f"{label} {said}".strip(), layout, yours), text)
 
 
 def _said(stop: Stop) -> str:
@@ -227,18 +241,21 @@ def _said(stop: Stop) -> str:
     return f"keeps {rule}, because {why}. New: {names}."
 
 
-def _compared(counter: Counter, style: str, fused: bool, dropout: bool) -> str:
+def _compared(counter: Counter, style: str, fused: bool, dropout: bool) -> tuple[tuple[float, int] | None, str]:
+    """A reader's bytes and the list's, if there are any, and what to say of them. Raises `Unwritten` for a stub."""
     if style == "llama" or not dropout:
-        return "activation_bytes counts the GPT layer with dropout: switch back to compare."
+        return None, "activation_bytes counts the GPT layer with dropout: switch back to compare."
     model, mode = MODELS["1.3b"], "flash" if fused else "baseline"
     shape = (2048, 8, model.h, model.a)
     right = activation_bytes(*shape, mode)
     try:
-        yours = float(counter(*shape, mode))
-    except Exception as error:
-        return f"Your function raised {type(error).__name__}: {error}"
+        yours = asked(lambda: drawable(counter(*shape, mode)))
+    except Unwritten:
+        raise
+    except YourFunction as error:
+        return None, str(error)
     same = abs(yours - right) <= 1e-9 * right
-    return f"Your function gives {yours:,.0f} bytes for {mode}, the list {right:,}: " + (
+    return (yours, right), f"Your function gives {yours:,.0f} bytes for {mode}, the list {right:,}: " + (
         "the same." if same else "not the same."
     )
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 from traitlets.config import PyFileConfigLoader
 
 from trainmem.course.place import ASSIGNMENT, NOTEBOOK
+from trainmem.grading.absent import absent
 from trainmem.grading.edition import Edition, course_stub, read_edition
 from trainmem.grading.finding import shown_name
 from trainmem.grading.limits import Limits
@@ -72,7 +73,9 @@ def grade_class(
         course = config.CourseDirectory.get("course_id", "")
         with Workers(setup, count) as pool:
             outcomes = _ahead(pool.grade(jobs))
-            from trainmem.grading.record import Record, gradebook_url
+            # jsonschema, on nbgrader's way, takes a second and a half for a grammar of addresses, where it finds one.
+            with absent("rfc3987_syntax"):
+                from trainmem.grading.record import Record, gradebook_url
 
             with Record(gradebook_url(database), edition, ASSIGNMENT, NOTEBOOK, course, config) as record:
                 results = _Results(out, edition, record, {job.student: job.place for job in jobs})

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import nbformat
+from alembic.script import ScriptDirectory
 from nbgrader.api import (
     Assignment,
+    Base,
     BaseCell,
     Comment,
     Grade,
@@ -29,6 +31,7 @@ from nbgrader.api import (
     SubmittedNotebook,
     new_uuid,
 )
+from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.plugins import LateSubmissionPlugin
 from nbgrader.preprocessors import (
     AssignLatePenalties,
@@ -39,7 +42,7 @@ from nbgrader.preprocessors import (
     LockCells,
     SaveCells,
 )
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import Column, MetaData, String, Table, bindparam, create_engine, insert, select, update
 from traitlets.config import Config
 
 from trainmem.grading.edition import Edition
@@ -69,6 +72,18 @@ def gradebook_url(path: Path) -> str:
     return f"sqlite:///{path.resolve()}"
 
 
+def _make_tables(url: str) -> None:
+    """Make nbgrader's tables as it makes them itself, which starts a process of some seconds for their version."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        Base.metadata.create_all(connection)
+        version = Table("alembic_version", MetaData(), Column("version_num", String(32), nullable=False))
+        version.create(connection)
+        scripts = ScriptDirectory(ALEMBIC_DIR)
+        connection.execute(insert(version), {"version_num": scripts.get_current_head()})
+    engine.dispose()
+
+
 class Record:
     """The gradebook at `url`, with the assignment in it as the edition has it. Open it once, for many submissions.
 
@@ -85,6 +100,7 @@ class Record:
             # Whoever finds a gradebook finds a whole one, at whatever moment its making is interrupted.
             partial = path.with_name(path.name + ".partial")
             partial.unlink(missing_ok=True)
+            _make_tables(gradebook_url(partial))
             with Gradebook(gradebook_url(partial), course) as made:
                 self._ensure_assignment(made, gradebook_url(partial))
             os.replace(partial, path)
