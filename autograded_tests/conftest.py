@@ -1,8 +1,4 @@
-"""What several tests share: one browser, axe for it, and JupyterLab on a folder of their own."""
-
-import shutil
-import subprocess
-from pathlib import Path
+"""What several tests share: one browser, and JupyterLab on a folder of their own."""
 
 import pytest
 
@@ -20,16 +16,6 @@ def page(browser):
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     yield page
     page.close()
-
-
-@pytest.fixture(scope="session")
-def axe(tmp_path_factory):
-    """axe-core from npm, at the version of package.json."""
-    folder = tmp_path_factory.mktemp("npm")
-    shutil.copy(Path(__file__).with_name("figures") / "package.json", folder)
-    command = ["npm", "install", "--prefix", folder, "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
-    subprocess.run(command, check=True, timeout=120)
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
 
 
 @pytest.fixture(scope="session")

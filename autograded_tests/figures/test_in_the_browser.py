@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -495,6 +498,16 @@ def test_the_small_screen_has_the_same_numbers_and_nothing_sticks_out(open_page,
     finally:
         page.set_viewport_size(LARGE)
         page.keyboard.press("Control+b")
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory):
+    """axe-core from npm, at the version of package.json."""
+    folder = tmp_path_factory.mktemp("npm")
+    shutil.copy(Path(__file__).with_name("package.json"), folder)
+    command = ["npm", "install", "--prefix", folder, "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
+    subprocess.run(command, check=True, timeout=120)
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

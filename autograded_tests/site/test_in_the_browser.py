@@ -238,8 +238,20 @@ ONE_TOKEN_OF_EACH_KIND = """() => {
 }"""
 
 
+# Paragraphs and headings whose contrast axe passed over, as it does with what is out of its sight.
+UNSEEN = """result => {
+  const seen = new Set();
+  for (const finding of [...result.passes, ...result.violations].filter(one => one.id === 'color-contrast'))
+    for (const node of finding.nodes) seen.add(document.querySelector(node.target[0]));
+  return [...document.querySelectorAll('main p, main h1, main h2, main h3')]
+    .filter(part => part.checkVisibility() && part.textContent.trim())
+    .filter(part => ![part, ...part.querySelectorAll('*')].some(node => seen.has(node)))
+    .map(part => part.outerHTML.slice(0, 120));
+}"""
+
+
 @pytest.mark.parametrize(("scheme", "size"), [("light", DESKTOP), ("dark", PHONE)], ids=["desktop", "phone"])
-def test_axe_finds_nothing_serious_and_nothing_sticks_out(visit, axe, shots, size, scheme):
+def test_axe_finds_nothing_serious_and_nothing_sticks_out(visit, axe_script, shots, size, scheme):
     serious, wide = [], []
     for file in FILES:
         page = visit(file, size, color_scheme=scheme, bypass_csp=True)
@@ -247,8 +259,9 @@ def test_axe_finds_nothing_serious_and_nothing_sticks_out(visit, axe, shots, siz
         page.locator("details").evaluate_all("all => all.slice(0, 6).forEach(one => { one.open = true; })")
         page.screenshot(path=shots / f"{file} {size['width']} {scheme}.png")
         page.evaluate(ONE_TOKEN_OF_EACH_KIND)
-        page.evaluate(axe)
-        result = page.evaluate("axe.run({resultTypes: ['violations']})")
+        page.evaluate(axe_script)
+        result = page.evaluate("axe.run()")
+        assert page.evaluate(UNSEEN, result) == [], f"out of axe's sight on {file}"
         serious += [
             (file, finding["id"], node["html"][:160], node["failureSummary"][:300])
             for finding in result["violations"]
