@@ -161,7 +161,13 @@ def test_every_card_and_question_unfolds(soups):
 
 
 def test_a_page_that_needs_a_kernel_says_so(soups):
-    assert "need a kernel" in soups["self_study.html"].main.get_text()
+    main = soups["self_study.html"].main
+    assert "need a kernel" in main.get_text()
+    cells = next(page for page in PAGES if page.file == "self_study.html").notebook().cells
+    own = [cell for cell in cells if cell.cell_type == "code" and "\nfigures." in f"\n{cell.source}"]
+    notes = main.select(".note")
+    assert len(notes) >= len(own) > 0
+    assert all("needs a kernel" in note.get_text() for note in notes)
 
 
 def test_links_between_sources_become_links_between_pages():

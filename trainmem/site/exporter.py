@@ -131,11 +131,12 @@ class SiteExporter(HTMLExporter):
                 cell.source = still["sentence"]
                 cell.metadata["site"] = {"caption": True}
             elif cell.cell_type == "code":
-                check = "raises-exception" in cell.metadata.get("tags", [])
+                drawn = "figures." in cell.source
+                check = "raises-exception" in cell.metadata.get("tags", []) and not drawn
                 hidden = cell.id == "setup" or cell.metadata.get("jupyter", {}).get("source_hidden", False)
                 cell.metadata["site"] = {
                     "folded": "The check" if check else "Code of this cell" if hidden else "",
-                    "needs_kernel": "figures." in cell.source and not hidden,
+                    "needs_kernel": drawn and not hidden,
                 }
             made.append(cell)
         return made, shown
