@@ -3,7 +3,7 @@ PYTHON = .venv/bin/python
 SUBMITTED =
 OUT = graded
 
-.PHONY: grade lab test test-long build bench check system
+.PHONY: grade lab test test-long build bench check site system
 
 # Grade the sample class, or a real one: make grade SUBMITTED=folder OUT=folder
 grade: .venv/grade
@@ -27,6 +27,9 @@ check: .venv/test
 # With torch: the lesson is executed by its build.
 build: .venv/test
 	$(PYTHON) -m trainmem.course.build
+
+site: .venv/site
+	$(PYTHON) -m trainmem.site site
 
 bench: .venv/test
 	for benchmark in benchmarks/*.py; do $(PYTHON) $$benchmark || exit 1; done

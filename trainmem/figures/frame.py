@@ -96,7 +96,7 @@ if (figure) {
 }
 """
 
-_STYLE = """
+STYLE = """
 .trainmem-figure { container-type: inline-size; background: var(--jp-layout-color0, #fff);
   color: var(--jp-content-font-color1, #1a1a1a); border: 1px solid var(--jp-border-color2, #bbb); border-radius: 4px;
   padding: 8px 12px; max-width: 800px; box-sizing: border-box; overflow: hidden; }
@@ -164,7 +164,7 @@ class Figure(widgets.VBox):
         self._held = False
         self._sentence = ""
         self._head = widgets.HTML(
-            f'<style onload="{escape(_NAMES)}">{_STYLE}</style><div class="trainmem-title">{escape(title)}</div>'
+            f'<style onload="{escape(_NAMES)}">{STYLE}</style><div class="trainmem-title">{escape(title)}</div>'
         )
         self._picture = widgets.HTML()
         self._numbers = widgets.HTML()
