@@ -105,25 +105,19 @@ def open_notebook(page: Page, address: str, notebook: str) -> None:
 
 def run_all(page: Page, timeout_s: float = 240) -> None:
     """Run all cells and wait until every code cell has its count (folded ones show none)."""
-    # On a busy machine a run that is asked for while the session is still being connected is lost: ask again, as
-    # a person would who sees that nothing begins.
-    for _ in range(4):
+    # On a busy machine a run that is asked for while the session is still being connected is lost, or all of it but its
+    # first cell: ask again, as a person would who sees that nothing goes on.
+    end = time.monotonic() + timeout_s
+    while time.monotonic() < end:
+        before = page.evaluate(PROMPTS)
         page.click("text=Run >> nth=0")
         page.click("text=Run All Cells >> nth=0")
-        if _within(page, 20, f"() => {PROMPTS}.some(text => /^\\[(\\d+|\\*)\\]/.test(text))"):
-            break
-    if not _within(page, timeout_s, f"() => {PROMPTS}.every(text => /^\\[\\d+\\]:?$/.test(text))"):
-        kernel = page.get_attribute(".jp-Notebook-ExecutionIndicator", "data-status")
-        raise RuntimeError(f"not all cells have run: {page.evaluate(PROMPTS)}, the kernel is {kernel}")
-
-
-def choose_theme(page: Page, theme: str) -> None:
-    """JupyterLab's own theme, "light" or "dark", by its menu."""
-    page.click(".lm-MenuBar-itemLabel:text-is('Settings')")
-    page.hover(".lm-Menu-itemLabel:text-is('Theme')")
-    page.click(f".lm-Menu-itemLabel:text-is('JupyterLab {theme.capitalize()}')")
-    page.wait_for_selector(f"body[data-jp-theme-light={'true' if theme == 'light' else 'false'}]", state="attached")
-    page.wait_for_timeout(1000)  # its colours fade in
+        _within(page, 20, f"() => {PROMPTS}.join() !== {json.dumps(','.join(before))}")
+        _within(page, end - time.monotonic(), f"() => !{PROMPTS}.some(text => text.startsWith('[*]'))")
+        if _within(page, 5, f"() => {PROMPTS}.every(text => /^\\[\\d+\\]:?$/.test(text))"):
+            return
+    kernel = page.get_attribute(".jp-Notebook-ExecutionIndicator", "data-status")
+    raise RuntimeError(f"not all cells have run: {page.evaluate(PROMPTS)}, the kernel is {kernel}")
 
 
 # What stands before the code cells that are not folded: "[ ]:", "[*]:" or a count.
@@ -134,7 +128,7 @@ PROMPTS = """[...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputP
 def _within(page: Page, seconds: float, condition: str) -> bool:
     """Whether a condition of the page came true in that time."""
     try:
-        page.wait_for_function(condition, timeout=seconds * 1000)
+        page.wait_for_function(condition, timeout=max(1.0, 1000 * seconds))
     except TimeoutError:
         return False
     return True

@@ -173,9 +173,7 @@ def check_peak_bytes_modes():
                 "the logits are missing": right - 4 * s * b * case["V"],
                 "the logits are counted at 2 bytes (the loss is computed in fp32)": right - 2 * s * b * case["V"],
                 "not every layer keeps its input: best_k is taken instead of k = 1": right
-                - 2 * rows * L
-                - 34 * rows
-                + min(L / k * 2 + k * 34 for k in range(2, L + 1)) * rows,
+                + (min(L / k * 2 + k * 34 for k in range(2, L + 1)) - 2 * L - 34) * rows * (mode == "full"),
                 "the rebuilt layer is missing": right - 34 * rows * (mode == "full"),
                 "the rebuilt layer is added although nothing is rebuilt": right + 34 * rows * (mode != "full"),
                 "the rebuilt layer carries the attention core": right + 5 * heads * s * s * b * (mode == "full"),

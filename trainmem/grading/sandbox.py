@@ -318,12 +318,20 @@ class Sandbox:
         assert self._control is not None
         self._control.settimeout(_ANSWER_SECONDS)
         frame = wire.pack(message)
-        if descriptor is None:
-            self._control.sendall(frame)
-        else:
-            sent = socket.send_fds(self._control, [frame], [descriptor])
-            self._control.sendall(frame[sent:])
-        return self._hear(_ANSWER_SECONDS)
+        answered = False
+        try:
+            if descriptor is None:
+                self._control.sendall(frame)
+            else:
+                sent = socket.send_fds(self._control, [frame], [descriptor])
+                self._control.sendall(frame[sent:])
+            reply = self._hear(_ANSWER_SECONDS)
+            answered = True
+        finally:
+            # Also where Ctrl-C or an alarm comes between: the next one to ask would get this one's answer.
+            if not answered:
+                self._control.close()
+        return reply
 
     def spawn(self, *, starting: bool = False) -> Channel:
         """Fork for a submission; its channel. Raises SandboxUnavailable where its namespaces cannot be made."""
