@@ -202,6 +202,19 @@ def test_a_warm_process_that_is_lost_is_started_again(grader, right_cells):
     assert grader.grade(right_cells).score == 50
 
 
+def test_an_interruption_between_question_and_answer_leaves_no_answer_for_the_next(grader, right_cells, monkeypatch):
+    hear = Sandbox._hear
+
+    def interrupted(self, seconds):
+        monkeypatch.setattr(Sandbox, "_hear", hear)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Sandbox, "_hear", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        grader.grade(right_cells)
+    assert grader.grade(right_cells).score == 50
+
+
 def test_a_warm_process_that_is_lost_under_a_submission_costs_it_nothing(grader, right_cells, monkeypatch):
     """The same is graded again; where it happens again, nothing is recorded."""
     spawn, times = Sandbox.spawn, []

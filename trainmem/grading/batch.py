@@ -28,7 +28,7 @@ from trainmem.grading.edition import Edition, course_stub, read_edition
 from trainmem.grading.finding import shown_name
 from trainmem.grading.limits import Limits
 from trainmem.grading.outcome import Graded, Job, Outcome, Ungraded
-from trainmem.grading.pool import Workers
+from trainmem.grading.pool import Workers, cores
 from trainmem.grading.salt import private_salt
 from trainmem.grading.sandbox import Kind, SandboxUnavailable
 from trainmem.grading.worker import Setup
@@ -69,7 +69,7 @@ def grade_class(
         database = out / "gradebook.db"
         hidden = (root, out.resolve(), submitted.resolve())
         setup = Setup(edition, private_salt(database), sandbox, limits or Limits(), hidden)
-        count = min(workers or len(os.sched_getaffinity(0)), max(1, len(jobs)))
+        count = min(workers or len(cores()), max(1, len(jobs)))
         course = config.CourseDirectory.get("course_id", "")
         with Workers(setup, count) as pool:
             outcomes = _ahead(pool.grade(jobs))

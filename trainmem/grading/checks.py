@@ -50,8 +50,7 @@ class Grader:
 
     `references` gives the right function of each answer's name; `salt` is private to the course and seeds what hidden
     checks draw, together with the submission, so that grading twice agrees. `hidden` folders (the repository, the
-    gradebook) are emptied where the sandbox's read-only system would show them; `cpu` holds all students' code to that
-    one processor, so that a worker's neighbours go on undisturbed.
+    gradebook) are emptied where the sandbox's read-only system would show them.
 
     A check that fails and whose answer has earlier ones is run again with right ones in their place, in a fresh sandbox
     and after all others have been recorded; the better result counts. A right function is never bound for the answer
@@ -67,7 +66,6 @@ class Grader:
         sandbox: Kind = "bubblewrap",
         limits: Limits | None = None,
         hidden: Sequence[Path] = (),
-        cpu: int | None = None,
     ) -> None:
         missing = [answer.name for answer in assignment.answers if answer.name not in references]
         if missing:
@@ -84,7 +82,6 @@ class Grader:
             stubs=[answer.stub for answer in assignment.answers],
             check_names=[check.name for check in assignment.checks],
             hidden=hidden,
-            cpu=cpu,
         )
         self._helpers = compile(assignment.helpers, "<helpers>", "exec", dont_inherit=True)
         self._code: dict[str, CodeType] = {

@@ -24,10 +24,16 @@ _ATTEMPTS = 2
 _PATH = os.pathsep.join([str(Path(trainmem.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
+def cores() -> list[int]:
+    """The processor cores that this process may use."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+
+
 @dataclass(eq=False)
 class _Worker:
     process: subprocess.Popen[bytes]
     connection: Connection
+    core: int
     deadline: float
     ready: bool = False
     job: Job | None = None
@@ -43,7 +49,9 @@ class Workers:
         self._setup = setup
         # Twice what a submission may take, and what reading a large file may: then the fault is ours.
         self._patience = 2 * setup.limits.total_seconds + 60
-        self._workers = [self._start() for _ in range(count)]
+        self._workers: list[_Worker] = []
+        for _ in range(count):
+            self._workers.append(self._start())
 
     def __enter__(self) -> Self:
         return self
@@ -89,7 +97,9 @@ class Workers:
 
     def _start(self) -> _Worker:
         ours, theirs = Pipe()
-        command = [sys.executable, "-m", "trainmem.grading.worker", str(theirs.fileno())]
+        taken = Counter(worker.core for worker in self._workers)
+        core = min(cores(), key=lambda core: taken[core])
+        command = [sys.executable, "-m", "trainmem.grading.worker", str(theirs.fileno()), str(core)]
         with tempfile.TemporaryFile() as told:
             # By way of a file: a pipe would make us wait until each worker has started.
             pickle.dump(self._setup, told)
@@ -102,7 +112,7 @@ class Workers:
                 start_new_session=True,  # Ctrl-C is for the one that hands out the work
             )
         theirs.close()
-        return _Worker(process, ours, time.monotonic() + _START_SECONDS)
+        return _Worker(process, ours, core, time.monotonic() + _START_SECONDS)
 
     def _give(self, worker: _Worker, job: Job) -> None:
         worker.job = job

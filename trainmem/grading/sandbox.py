@@ -229,8 +229,7 @@ class Sandbox:
     """A warm process, and one submission at a time in a fork of it. Start and use it in one thread.
 
     `helpers`, `stubs` and `check_names` are what every student has been given: the notebook's first cell, the unsolved
-    answers, and the names of the checks. With `cpu`, all submissions share that one processor and leave the others to
-    their neighbours. Raises SandboxUnavailable where `kind` cannot be had on this machine.
+    answers, and the names of the checks. Raises SandboxUnavailable where `kind` cannot be had on this machine.
     """
 
     def __init__(
@@ -242,7 +241,6 @@ class Sandbox:
         stubs: Sequence[str] = (),
         check_names: Sequence[str] = (),
         hidden: Sequence[Path] = (),
-        cpu: int | None = None,
     ) -> None:
         if kind not in ("bubblewrap", "none"):
             raise ValueError(f'sandbox is "bubblewrap" or "none", not {kind!r}')
@@ -250,7 +248,6 @@ class Sandbox:
         self.limits = limits or Limits()
         self._prepare = {"do": "prepare", "helpers": helpers, "stubs": list(stubs), "checks": list(check_names)}
         self._hidden = tuple(hidden)
-        self._cpu = cpu
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._channel: Channel | None = None
@@ -275,7 +272,6 @@ class Sandbox:
             "isolated": isolated,
             "user": _NOBODY if isolated and os.getuid() == 0 and _exists(_NOBODY) else None,
             "preload": _PRELOAD,
-            "cpu": self._cpu,
         }
         # The interpreter itself, not a virtual environment's link to it, which may lie in a folder that is not shown.
         python = os.path.realpath(sys.executable)

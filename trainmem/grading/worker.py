@@ -1,9 +1,10 @@
 """A worker: salvages and grades the submissions that it is given, one after the other, with one warm sandbox.
 
-A process of its own (`python -m trainmem.grading.worker DESCRIPTOR`), so that nothing that a submission does to it
+A process of its own (`python -m trainmem.grading.worker DESCRIPTOR CORE`), so that nothing that a submission does to it
 reaches the gradebook or another submission.
 """
 
+import os
 import pickle
 import re
 import sys
@@ -82,6 +83,10 @@ def main() -> None:
         isolation.die_with_parent()
     connection: Connection = Connection(int(sys.argv[1]))
     setup: Setup = pickle.load(sys.stdin.buffer)
+    if hasattr(os, "sched_setaffinity"):
+        # With its sandbox on the same core: a question and its answer are two short turns, and waking another core for
+        # each would take longer than they do.
+        os.sched_setaffinity(0, {int(sys.argv[2])})
     grader = Grader(
         setup.edition.assignment,
         right_functions(setup.edition),

@@ -179,8 +179,12 @@ def _without_options(line: str) -> str:
 
 def parse(source: str, name: str = "<cell>") -> tuple[str, ast.Module]:
     """A cell's source as Python's text and tree."""
-    text = TransformerManager().transform_cell(source)
-    return text, ast.parse(text, name)
+    try:
+        # What is Python already has nothing of IPython in it, and most cells are.
+        return f"{source}\n", ast.parse(source, name)
+    except (SyntaxError, ValueError):
+        text = TransformerManager().transform_cell(source)
+        return text, ast.parse(text, name)
 
 
 def shape(source: str) -> str:

@@ -227,8 +227,6 @@ def main() -> None:
     if linux:
         isolation.hide_memory()
         isolation.adopt_orphans()
-    if START["cpu"] is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {START["cpu"]})
     for name in START["preload"]:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
