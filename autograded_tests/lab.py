@@ -120,6 +120,15 @@ def run_all(page: Page, timeout_s: float = 240) -> None:
     raise RuntimeError(f"not all cells have run: {page.evaluate(PROMPTS)}, the kernel is {kernel}")
 
 
+def choose_theme(page: Page, theme: str) -> None:
+    """JupyterLab's own theme, "light" or "dark", by its menu."""
+    page.click(".lm-MenuBar-itemLabel:text-is('Settings')")
+    page.hover(".lm-Menu-itemLabel:text-is('Theme')")
+    page.click(f".lm-Menu-itemLabel:text-is('JupyterLab {theme.capitalize()}')")
+    page.wait_for_selector(f"body[data-jp-theme-light={'true' if theme == 'light' else 'false'}]", state="attached")
+    page.wait_for_timeout(1000)  # its colours fade in
+
+
 # What stands before the code cells that are not folded: "[ ]:", "[*]:" or a count.
 PROMPTS = """[...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputPrompt')]
     .map(prompt => prompt.textContent.trim()).filter(text => text)"""
