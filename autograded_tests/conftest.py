@@ -37,20 +37,25 @@ def lab(lab_folder, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def axe(tmp_path_factory):
-    """axe-core from npm, at the version of package.json: (page, selector) → its serious and critical findings."""
+def axe_script(tmp_path_factory):
+    """axe-core from npm, at the version of package.json."""
     folder = tmp_path_factory.mktemp("npm")
     shutil.copy(Path(__file__).with_name("package.json"), folder)
     command = ["npm", "install", "--prefix", folder, "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
     subprocess.run(command, check=True, timeout=120)
-    script = (folder / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
+
+
+@pytest.fixture(scope="session")
+def axe(axe_script):
+    """(page, selector) → the serious and critical findings of axe-core."""
 
     def findings(page, selector):
         # What is scrolled out of sight axe passes over, and all of JupyterLab's page, whose body is 0 pixels high and
         # hides what runs over. So each part is brought into sight; the cells without one are left out, to be quick.
         rules = f"body {{ height: 100vh }} .jp-Cell:not(:has({selector})) {{ display: none }}"
         shown = page.add_style_tag(content=rules)
-        page.evaluate(script)
+        page.evaluate(axe_script)
         found = []
         for part in page.locator(selector).all():
             part.evaluate("part => part.scrollIntoView({block: 'center'})")

@@ -304,7 +304,7 @@ def check_activation_bytes_mode():
 # ### What people get wrong about activations
 #
 # - **bytes are doubled once more for 16-bit (the formula is in bytes already)**: 34 looks like a count of values. It is a
-#   sum of bytes, and a mask is one of its ones. Several public calculators have this mistake. Notice it on the small
+#   sum of bytes, and a mask adds 1 to it. Several public calculators have this mistake. Notice it on the small
 #   number: 352.
 # - **the input of the query, key and value projections is counted three times**: three operations need it, but it is one
 #   tensor in memory. Count storages, not uses.

@@ -155,7 +155,7 @@ WRONG = {
         _LINE.format(budget="(1 - free) * gpu_bytes"), moments="a straight line through b = 1 and 2"
     ),
     "a negative number": _wrong(
-        _LINE.format(budget="(1 - free) * gpu_bytes").replace("max(0, ", "(").replace("- (one", "- (one"),
+        _LINE.format(budget="(1 - free) * gpu_bytes").replace("max(0, ", "("),
         limits="a negative number",
         moments="a straight line through b = 1 and 2",
     ),

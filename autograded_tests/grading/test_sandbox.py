@@ -196,6 +196,13 @@ def _alive(process):
         return False
 
 
+@pytest.mark.parametrize("prompt", [">>> ", "In [3]: ", "[ins] In [3]: "])
+def test_what_is_pasted_from_a_session_means_what_it_means_in_jupyter(grader, right_cells, prompt):
+    lines = f"{prompt}best_k = lambda L, c, A: min(range(1, L + 1), key=lambda k: max(memory_timeline(L, c, A, k)))"
+    cells = [replace(cell, source=lines) if cell.answer == "best_k" else cell for cell in right_cells]
+    assert grader.grade(cells).score == 50
+
+
 def test_a_warm_process_that_is_lost_is_started_again(grader, right_cells):
     assert grader.grade(right_cells).score == 50
     os.kill(grader._sandbox.warm_pid(), signal.SIGKILL)

@@ -1,11 +1,8 @@
-"""The site, made once and served on this machine alone; and axe-core for its pages."""
+"""The site, made once and served on this machine alone."""
 
 import http.server
-import shutil
-import subprocess
 import threading
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -33,14 +30,3 @@ def address(folder):
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-@pytest.fixture(scope="session")
-def axe_script(tmp_path_factory):
-    """axe-core from npm, at the version of the tests' package.json."""
-    folder = tmp_path_factory.mktemp("npm")
-    [wanted] = Path(__file__).parents[1].rglob("package.json")
-    shutil.copy(wanted, folder)
-    command = ["npm", "install", "--prefix", folder, "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
-    subprocess.run(command, check=True, timeout=120)
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")

@@ -243,7 +243,7 @@ def picture(style: str, fused: bool, dropout: bool, at: int, counter: Counter | 
             f"So far {number(stop.sbh)} sbh and {number(stop.as2b)} as²b."
         )
     else:
-        now = f"Nothing has run yet: press Next, or click an operation. The layer has {len(walk.stops)} operations."
+        now = f"Nothing has run yet: press Next. The layer has {len(walk.stops)} operations."
     label = f"{TITLE}: {what}. {now} The whole layer keeps {whole}."
     rows = [
         [

@@ -23,7 +23,7 @@ from trainmem.course.place import NOTEBOOK
 from trainmem.grading.edition import Edition, course_stub, read_edition
 from trainmem.grading.limits import Limits
 from trainmem.grading.outcome import Job, Ungraded
-from trainmem.grading.pool import Workers
+from trainmem.grading.pool import Workers, cores
 from trainmem.grading.publish import page, remove_autograded, submitted_at, write_autograded, write_whole
 from trainmem.grading.record import Record
 from trainmem.grading.salt import private_salt
@@ -124,7 +124,7 @@ class SandboxedAutograde(_OfTheCourse, Autograde):
         database = Path(url) if url != directory.db_url else Path(directory.root, "gradebook.db")
         hidden = (Path(directory.root), database.parent, *{folder.parent.parent for folder in folders.values()})
         setup = Setup(edition, private_salt(database), self.sandbox, Limits(), hidden)
-        count = min(self.workers or len(os.sched_getaffinity(0)), len(jobs))
+        count = min(self.workers or len(cores()), len(jobs))
         ungraded: list[Ungraded] = []
         try:
             with Workers(setup, count) as pool:

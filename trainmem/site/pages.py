@@ -132,7 +132,7 @@ PAGES = (
         "self_study.html",
         "Self-study",
         "Self-study",
-        "The five exercises with folded answers.",
+        "The exercises with folded answers and their reasoning, and three more.",
         "notebooks",
         "notebooks/self_study.ipynb",
         lambda: _read("notebooks/self_study.ipynb", _NEEDS_KERNEL),

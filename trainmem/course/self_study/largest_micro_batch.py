@@ -10,8 +10,8 @@ from trainmem_solutions.opening import ask
 # `largest_micro_batch(peak, gpu_bytes, free=0.15)` returns the largest whole $b$ with
 # $\text{peak}(b) \le (1 - \text{free}) \cdot$ `gpu_bytes`, and 0 where not even one sequence fits. Equality fits, as on the
 # ladder. `peak` is a **function**: it takes a whole $b$ from 1 on and returns bytes, as exercise 5's sum does, or the
-# lesson's exact simulator, or a measurement. Of its values you know one thing: from one $b$ to the next they never fall,
-# and in the end they pass every budget.
+# lesson's exact simulator, or a measurement. Of its values you know that from one $b$ to the next they never fall, and
+# that in the end they pass every budget.
 #
 # They need **not** lie on a straight line. A step has several moments that may be the fullest; each grows with $b$ at its own rate,
 #

@@ -126,8 +126,8 @@ def check_llama_activation_bytes_attention():
 #
 # For LLaMA 7B that gives [[llama_layer(64, 1, 4096, 32, f=11008).kept_bytes / (64 * 4096):.1f]] $sbh$, more than the GPT
 # layer's 34 although there are no masks: four tensors of $f = 2.7h$ weigh more than two of $4h$. Two calculators that
-# people use give 28.75 (only two $f$-wide tensors) and 34 (the GPT formula). PyTorch, asked which storages autograd
-# holds, agrees with the list here.
+# people use give 28.75 (two $f$-wide tensors, and one $h$-wide tensor more) and 34 (the GPT formula). PyTorch with a
+# fused RMSNorm, asked which storages autograd holds, agrees with the list here; its norm on a CPU keeps $8\,sbh$ more.
 
 # %% mistakes [markdown]
 # ### What people get wrong about a Llama-style layer

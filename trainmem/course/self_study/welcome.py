@@ -12,8 +12,8 @@
 # [lesson](lesson.ipynb) are drawn by the functions that you wrote.
 #
 # The exercises need Python and nothing else. The figures need the course's package, `trainmem`. The next cell looks for
-# it; in Colab, where this notebook arrives alone, it installs it. Where that cannot be done, it says so, and you go on
-# without the figures.
+# it, and where it is missing (in Colab this notebook arrives alone) installs it with pip. Where that cannot be done, it
+# says so, and you go on without the figures.
 
 # %% setup
 # The package for the figures at the end: looked for, and installed where that can be done.
@@ -26,7 +26,7 @@ except ImportError:  # nothing but the course itself is installed
     import sys
 
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", "--no-deps", ARCHIVE], stderr=subprocess.DEVNULL)
+    subprocess.run([*pip, "install", "--no-deps", ARCHIVE])
     try:
         from trainmem import figures
     except ImportError as missing:

@@ -20,8 +20,8 @@ figures.layer_parameters(counter=params_per_layer)
 # %% [markdown]
 # ### Your activations
 #
-# `activation_bytes`: go through the layer with *Next*, or press *All*. Your number is held against the list; with the
-# switch *FlashAttention* your `"flash"` is.
+# `activation_bytes`: your number for the whole layer is held against the list; with the switch *FlashAttention* your
+# `"flash"` is. All operations are done; *Back* goes through them.
 
 # %% figure your_activations
 figures.layer_walk(counter=activation_bytes, step=99)

@@ -177,14 +177,18 @@ def _without_options(line: str) -> str:
     return " ".join(words)
 
 
+# As it stands in a pasted session, of which IPython takes it away; "In [1]: f = ..." would be Python too.
+PROMPT = re.compile(r"^(?:\[(?:nav|ins)\] )?In \[\d+\]: |^\s*\.{3,}:", re.MULTILINE)
+
+
 def parse(source: str, name: str = "<cell>") -> tuple[str, ast.Module]:
     """A cell's source as Python's text and tree."""
-    try:
-        # What is Python already has nothing of IPython in it, and most cells are.
-        return f"{source}\n", ast.parse(source, name)
-    except (SyntaxError, ValueError):
-        text = TransformerManager().transform_cell(source)
-        return text, ast.parse(text, name)
+    if not PROMPT.search(source):
+        # What is Python already has nothing else of IPython in it, and most cells are.
+        with contextlib.suppress(SyntaxError, ValueError):
+            return f"{source}\n", ast.parse(source, name)
+    text = TransformerManager().transform_cell(source)
+    return text, ast.parse(text, name)
 
 
 def shape(source: str) -> str:
