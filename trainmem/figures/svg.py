@@ -71,6 +71,23 @@ def _n(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
+def _steps(points: Iterable[tuple[float, float]]) -> str:
+    """The points as a path's steps, by the short forms for a level and an upright one: most of a staircase is these."""
+    steps, before = [], None
+    for point in points:
+        x, y = map(_n, point)
+        if before is None:
+            steps.append(f"M{x} {y}")
+        elif y == before[1]:
+            steps.append(f"H{x}")
+        elif x == before[0]:
+            steps.append(f"V{y}")
+        else:
+            steps.append(f"L{x} {y}")
+        before = x, y
+    return "".join(steps)
+
+
 class Drawing:
     """Collects shapes; `svg` closes the picture. Coordinates are those of the layout, y downwards."""
 
@@ -112,10 +129,10 @@ class Drawing:
         dash: str = "",
         close: bool = False,
     ) -> None:
-        steps = "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
+        steps = _steps(points)
         edge = "" if stroke == "none" else f' stroke="{stroke}" stroke-width="{width}"'
         edge += f' stroke-dasharray="{dash}"' if dash else ""
-        self.parts.append(f'<path d="M{steps}{"Z" if close else ""}" fill="{fill}"{edge}/>')
+        self.parts.append(f'<path d="{steps}{"Z" if close else ""}" fill="{fill}"{edge}/>')
 
     def faint(self, x: float, y: float, width: float) -> None:
         """A faint line across."""
