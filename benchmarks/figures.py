@@ -173,6 +173,14 @@ def notebook() -> nbformat.NotebookNode:
     return made
 
 
+def rest(page: Page) -> None:
+    """Wait until the page, which has scrolled to the next control, is drawn: one presses a key on what stands still."""
+    page.wait_for_timeout(250)
+    page.evaluate(
+        "new Promise(done => requestIdleCallback(() => requestAnimationFrame(() => requestIdleCallback(done))))"
+    )
+
+
 def press(page: Page, name: str, ours: bool, turn: int) -> float:
     """Press a key on the figure's control; return the milliseconds to its new picture."""
     index = list(CONTROLS).index(name)
@@ -186,7 +194,7 @@ def press(page: Page, name: str, ours: bool, turn: int) -> float:
     else:
         control = root.locator("[role=slider]")
     control.focus()
-    page.wait_for_timeout(60)
+    rest(page)
     page.evaluate(WATCH, [index, ours])
     page.keyboard.press(keys[turn % 2])
     return page.evaluate(DRAWN)
@@ -198,7 +206,7 @@ def click(page: Page, turn: int) -> float:
     index = list(CONTROLS).index(name)
     operation = page.locator(".trainmem-figure").nth(index).get_by_role("button", name=operations[turn % 2], exact=True)
     operation.scroll_into_view_if_needed()
-    page.wait_for_timeout(60)
+    rest(page)
     page.evaluate(WATCH, [index, True])
     operation.click()
     return page.evaluate(DRAWN)
