@@ -193,7 +193,7 @@ def legal_calls(function: str) -> list[tuple[tuple, dict]]:
         calls += [((psi,), {}) for psi in (1, 5 * 10**9, 5 * 10**9 + 1, 70_000_000_000, 70e9, 70_000_000_001)]
     if function == "activation_bytes":
         modes = ("baseline", "flash", "selective", "full", "nobody's")
-        shapes = [(1, 1, 1, 1), (4, 1, 2, 1), (10, 3, 64, 8), (7, 5, 30, 3), (2048, 8, 2048, 16)]
+        shapes = [(1, 1, 1, 1), (4, 1, 2, 1), (10, 3, 64, 8), (12, 3, 64, 8), (7, 5, 30, 3), (2048, 8, 2048, 16)]
         calls = [(shape, {"mode": mode}) for shape in shapes for mode in modes] + [(shape, {}) for shape in shapes]
     if function == "memory_timeline":
         sizes = [(L, c, A) for L in (1, 2, 3, 5, 12, 13) for c, A in ((2, 34), (7, 7), (50, 3), (0.5, 2.0))]

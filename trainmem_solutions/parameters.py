@@ -59,6 +59,8 @@ def check_params_per_layer_gpt():
             "a third MLP matrix is counted (that is the Llama layer)": 16_790_528,
             "the MLP is as narrow as the hidden size": 6_301_696,
             "the MLP's first bias is h wide": 12_593_152,
+            "^ is taken for a power (Python's is **)": 25_624,
+            "^ is taken for a power (Python's is **, and ^ comes after the sums)": 1_026,
         },
     )
     ask(lambda: params_per_layer, 2048).gives(50_358_272)

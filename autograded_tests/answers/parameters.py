@@ -332,6 +332,14 @@ WRONG = {
     "a gate in the GPT layer": _layer(
         ("mlp = 2 * h * f", "mlp = 3 * h * f"), gpt="a third MLP matrix is counted (that is the Llama layer)"
     ),
+    "^ for a power, in brackets": _layer(
+        ("return attention + mlp + attention_biases + mlp_biases + norms", "return 12 * (h^2) + 13 * h"),
+        gpt="^ is taken for a power (Python's is **)",
+    ),
+    "^ for a power": _layer(
+        ("return attention + mlp + attention_biases + mlp_biases + norms", "return 12 * h^2 + 13 * h"),
+        gpt="and ^ comes after the sums",
+    ),
     "the MLP as narrow as h": _layer(
         ("f = int(mlp_ratio * h)", "f = h"), gpt="the MLP is as narrow as the hidden size", llama=None, style=None
     ),
