@@ -108,6 +108,21 @@ def example_step(attention: str) -> Timeline:
     return model_step(example.model, example.s, example.b, attention=attention).timeline()
 
 
+def exact_peak(b: int, recompute: str = "none") -> float:
+    """The exact peak of the worked example with FlashAttention, in bytes, at another micro-batch."""
+    return model_step(example.model, example.s, b, attention="fused", recompute=recompute).timeline().peak_bytes
+
+
+def exact_micro_batch(recompute: str = "none", gpu_bytes: float = 80 * GB, free: float = 0.15) -> int:
+    """The most sequences for which that peak fits."""
+    return next(b for b in range(example.largest_micro_batch("full"), 0, -1) if fits(b, recompute, gpu_bytes, free))
+
+
+def fits(b: int, recompute: str, gpu_bytes: float, free: float) -> bool:
+    """Whether that peak leaves so much free."""
+    return exact_peak(b, recompute) <= (1 - free) * gpu_bytes
+
+
 def sbh(block: Block) -> float:
     """What a block keeps, in units of sbh."""
     return block.kept_bytes / block.sbh

@@ -98,7 +98,7 @@ _ALL = (
         choices=(
             Choice(
                 "The MLP",
-                "It frees 19 sbh, but it holds two thirds of the layer's large matrix products: dear to run again.",
+                "It frees 17 sbh (its input has to stay), but it holds two thirds of the layer's large matrix products: dear to run again.",
             ),
             Choice(
                 "The query, key and value projections",
@@ -113,7 +113,7 @@ _ALL = (
             ),
             Choice(
                 "The LayerNorms",
-                "They are the cheapest to run again, but what you get back is little: 4 of the 34 sbh.",
+                "They are the cheapest to run again, but what you get back is little: their outputs, 4 of the 34 sbh.",
             ),
         ),
         value=lambda: q.extra_flops(2048, 12288, 96),
