@@ -200,6 +200,9 @@ class _Bench:
             pass
         except self._failed as failure:
             message = str(failure)[:_MAX_MESSAGE]
+            if self.unwritten in self._trial.no_python:
+                # To the checks it is not written; its author sees that it is.
+                message = f"{self.unwritten}: its cell has a syntax error{self._trial.no_python[self.unwritten]}"
         except Exception as error:
             # Not the student's text: it may carry a hidden check's arguments.
             message = f"the check could not be finished: {type(error).__name__}"

@@ -73,17 +73,18 @@ class Patience:
 
 @dataclass
 class Step:
-    """A cell as it is sent, with what is to be bound and kept after it."""
+    """A cell as it is sent, with what is to be bound and kept after it; `answer` is the one whose place it takes."""
 
     source: str
     label: str
+    answer: str | None = None
     bind: dict[str, str] = field(default_factory=dict)
     capture: dict[str, int] = field(default_factory=dict)
 
 
 def plan(assignment: Assignment, cells: Sequence[StudentCell], bound: Sequence[str]) -> list[Step]:
     """The cells in run order; each exercise's functions are kept after its last cell, right ones bound on the way."""
-    steps = [Step("", "")] + [Step(cell.source, f"cell {place}") for place, cell in enumerate(cells, 1)]
+    steps = [Step("", "")] + [Step(cell.source, f"cell {place}", cell.answer) for place, cell in enumerate(cells, 1)]
     last = 0
     for exercise in assignment.exercises:
         places = [place for place, cell in enumerate(cells, 1) if cell.exercise == exercise.number]
@@ -103,7 +104,8 @@ def plan(assignment: Assignment, cells: Sequence[StudentCell], bound: Sequence[s
 class Trial:
     """A submission's functions, to be called by name; started at the first call and again whenever it was lost.
 
-    With `bound`, those functions are right ones, by call-back. A cell that hangs or kills its process is left out when
+    `no_python` says of an answer whose cell cannot be read where that is. With `bound`, those functions are right ones,
+    by call-back. A cell that hangs or kills its process is left out when
     the cells are run again, and never waited for more than twice.
     """
 
@@ -125,6 +127,7 @@ class Trial:
         self._channel: Channel | None = None
         self._left_out: set[int] = set()
         self._told: set[str] = set()
+        self.no_python: dict[str, str] = {}
 
     def close(self) -> None:
         if self._channel is not None:
@@ -175,7 +178,10 @@ class Trial:
                     self.close()
                     break
                 if reply.error is not None:
-                    self._note(f"{step.label} raised {type(reply.error).__name__}")
+                    where = f" in line {reply.error.line}: {reply.error.source}" if reply.error.source else ""
+                    self._note(f"{step.label} raised {type(reply.error).__name__}{where}")
+                    if isinstance(reply.error, SyntaxError) and step.answer is not None:
+                        self.no_python[step.answer] = where
 
     def _lose(self, what: str, lost: Lost) -> str:
         """Give the sandbox up; a sentence on what happened."""

@@ -35,25 +35,46 @@ OTHER_LANGUAGES = re.compile(
 
 
 class Harmless:
-    """Stands for a module that is not installed, and for all that is in it.
+    """Stands for what a module that is not installed holds, and for all that comes of it.
 
-    Everything about it succeeds; called with one function, as a decorator is, it gives that function back.
+    Everything about it succeeds, except being a number: then the module is missing after all. Called with one function,
+    as a decorator is, it gives that function back.
     """
+
+    _module = ""  # "" where nothing is missing, as with what a shell gives
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
 
+    @classmethod
+    def of(cls, module: str) -> "Harmless":
+        """Make one for a module."""
+        made = Harmless()
+        made._module = module
+        return made
+
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         decorates = len(arguments) == 1 and not keywords and isinstance(arguments[0], types.FunctionType | type)
-        return arguments[0] if decorates else Harmless()
+        return arguments[0] if decorates else Harmless.of(self._module)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return Harmless()
+        return Harmless.of(self._module)
 
     def __getitem__(self, _: Any) -> Any:
-        return Harmless()
+        return Harmless.of(self._module)
+
+    def as_plain_data(self, *_: Any) -> Any:
+        """Raise ModuleNotFoundError, as the import would have done."""
+        if self._module:
+            raise ModuleNotFoundError(f"No module named {self._module!r}")
+        return []
+
+    __int__ = __float__ = __index__ = __neg__ = __abs__ = __round__ = as_plain_data
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = as_plain_data
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = as_plain_data
+    __lt__ = __le__ = __gt__ = __ge__ = as_plain_data
 
     def __setitem__(self, *_: Any) -> None:
         pass
@@ -84,7 +105,7 @@ class HarmlessModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return Harmless()
+        return Harmless.of(self.__name__)
 
 
 class AbsentModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):

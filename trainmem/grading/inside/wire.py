@@ -130,6 +130,8 @@ def encode(value: Any) -> Any:
             return {"q": [_bounded(int(value.numerator)), _bounded(int(value.denominator))]}
         if issubclass(kind, Real):
             return float(value)
+        if hasattr(kind, "as_plain_data"):  # what stands for a module that is not installed
+            return walk(value.as_plain_data(), depth)
         if hasattr(kind, "tolist"):  # tensors and arrays of other libraries, 0-d ones too
             return walk(value.tolist(), depth)
         if hasattr(kind, "__iter__") or hasattr(kind, "__getitem__"):
@@ -255,6 +257,8 @@ def encode_error(error: BaseException) -> dict[str, Any]:
         message = ""
     function, line, source = "", 0, ""
     trace = error.__traceback__
+    if kind is SyntaxError and type(error.lineno) is int and type(error.text) is str:
+        function, line, source, trace = "", error.lineno, error.text.strip(), None
     while trace is not None:
         code = trace.tb_frame.f_code
         if code.co_filename.startswith("<cell ") or not source:
