@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import hashlib
+import html
 import io
 import os
 import random
@@ -130,11 +131,37 @@ def test_the_table_shows_each_exercise_and_the_total(graded):
     by_student = {line.split()[0]: line.split()[1:] for line in lines[1 : lines.index("")]}
     assert by_student["honest-3"] == ["10", "10", "10", "10", "10", "50"]
     assert by_student["syntax_error_in_one_answer"] == ["4", "10", "10", "10", "10", "44"]
-    for path in ("grades.csv", "checks.csv", "feedback"):
+    for path in ("grades.csv", "checks.csv", "remarks.csv", "feedback"):
         assert str(graded.out / path) in graded.ended.stdout
     total = len(graded.scores)
     assert f"graded {total} of {total}" in graded.ended.stderr
     assert "s left" in graded.ended.stderr
+
+
+def test_every_repair_and_all_trouble_is_in_the_remarks_as_on_the_page(graded):
+    remarks = rows(graded.out / "remarks.csv")
+    assert {row["kind"] for row in remarks} == {"repaired", "cut", "happened"}
+    students = {row["student_id"] for row in remarks}
+    assert f"\n{len(students)} of " in graded.ended.stdout
+    assert not students & {"honest-3", "untouched"}
+    said = {row["student_id"]: row["remark"] for row in remarks}
+    assert "raised SyntaxError in line 1: def params_per_layer(h:" in said["syntax_error_in_one_answer"]
+    # A page is cut after so many of a kind, the table is not.
+    firsts = {(row["student_id"], row["kind"]): row for row in reversed(remarks)}
+    for row in firsts.values():
+        page = graded.out / "feedback" / row["student_id"] / "training_memory" / "exercises.html"
+        assert row["remark"].removeprefix("'")[:500] in html.unescape(page.read_text("utf-8"))
+
+
+def test_who_was_graded_before_and_handed_in_nothing_now_is_named(tmp_path):
+    for folder, students in (("first", ("ann", "bob")), ("second", ("bob", "cleo"))):
+        for student in students:
+            hand_in(tmp_path / folder, student, honest())
+        ended = run_here(tmp_path / folder, tmp_path / "out")
+        assert ended.returncode == 0
+        others = "\n1 more in grades.csv, who handed in nothing this time: ann.\n"
+        assert (others in ended.stdout) == (folder == "second")
+    assert len(rows(tmp_path / "out" / "grades.csv")) == 3
 
 
 def test_grades_have_nbgraders_columns_and_no_score_where_there_is_none(graded):
@@ -238,6 +265,8 @@ def test_nothing_was_written_outside_of_out(graded):
         "gradebook.db",
         "gradebook.db.salt",
         "grades.csv",
+        "remarks.csv",
+        ".gitignore",
     }
     assert {path.parts[-3] for path in graded.out.rglob("exercises.html")} == set(graded.scores)
 

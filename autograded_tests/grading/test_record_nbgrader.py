@@ -93,16 +93,46 @@ def test_the_batch_gives_the_same_marks(course, tmp_path):
     assert (tmp_path / "out" / "grades.csv").read_text() == (folder / "grades.csv").read_text()
 
 
-def test_autograde_again_takes_only_what_is_new_unless_it_is_told_to(course):
+def test_autograde_again_grades_what_was_handed_in_since_and_keeps_what_an_instructor_settled(course):
+    from nbgrader.api import Gradebook
+
     folder, _ = course
+
+    def settled(student, score=None):
+        with Gradebook(f"sqlite:///{folder / 'gradebook.db'}", "trainmem") as gradebook:
+            grade = gradebook.find_grade("check_best_k", "exercises", "training_memory", student)
+            if score is not None:
+                grade.manual_score, grade.needs_manual_grade = score, False
+                gradebook.db.commit()
+            return grade.manual_score == 3 and not grade.needs_manual_grade
+
+    settled("untouched", 3)
+    settled("numbered_copy", 3)
+    handed_in = folder / "submitted" / "numbered_copy" / "training_memory"
+    earlier = {path: path.read_bytes() for path in handed_in.iterdir()}
+    (path,) = earlier
+    path.write_bytes((folder / "submitted" / "untouched" / "training_memory" / "exercises.ipynb").read_bytes())
     again = nbgrader(folder, "autograde", "training_memory")
     assert again.returncode == 1
-    assert "1 of 1" not in again.stdout
-    assert "Skipping existing assignment" in again.stderr
-    assert "in_a_zip: 50" not in again.stderr
-    forced = nbgrader(folder, "autograde", "training_memory", "--force", "--student", "in_a_zip")
-    assert forced.returncode == 0
-    assert "in_a_zip: 50" in forced.stderr
+    for line in ("empty_folder could not be graded", "numbered_copy: 3\n", "untouched: 3\n", "in_a_zip: 50\n"):
+        assert line in again.stderr
+    assert settled("untouched")  # the same submission as before
+    assert not settled("numbered_copy")  # another one: the instructor's score is to be looked at again
+    # What can be graded no longer: its page says so, and no mark is left.
+    path.write_text("{")
+    assert nbgrader(folder, "autograde", "training_memory", "--student", "numbered_copy").returncode == 1
+    page = folder / "feedback" / "numbered_copy" / "training_memory" / "exercises.html"
+    assert "could not be graded" in page.read_text("utf-8")
+    assert not list((folder / "autograded" / "numbered_copy").rglob("*.ipynb"))
+    path.write_bytes(earlier[path])
+    back = nbgrader(folder, "autograde", "training_memory", "--force", "--student", "numbered_copy")
+    assert back.returncode == 0
+    assert "numbered_copy: 49" in back.stderr  # 46 and the instructor's 3
+    with Gradebook(f"sqlite:///{folder / 'gradebook.db'}", "trainmem") as gradebook:
+        for student in ("untouched", "numbered_copy"):
+            grade = gradebook.find_grade("check_best_k", "exercises", "training_memory", student)
+            grade.manual_score, grade.needs_manual_grade = None, False
+        gradebook.db.commit()
 
 
 def test_feedback_shows_an_instructors_mark_and_no_hidden_check(course):
@@ -116,9 +146,10 @@ def test_feedback_shows_an_instructors_mark_and_no_hidden_check(course):
         gradebook.find_grade("check_best_k", *names).manual_score = 2.5
         gradebook.find_comment("best_k", *names).manual_comment = "A <b>good</b> try"
         gradebook.db.commit()
-    assert nbgrader(folder, "generate_feedback", "training_memory", "--force").returncode == 0
+    assert nbgrader(folder, "generate_feedback", "training_memory").returncode == 0
     pages = {path.parts[-3]: path.read_text("utf-8") for path in folder.glob("feedback/*/*/exercises.html")}
-    assert set(pages) == {"Doe, Jane", *KINDS} - {"empty_folder"}
+    assert set(pages) == {"Doe, Jane", *KINDS}
+    assert "could not be graded, because its folder holds no file" in pages["empty_folder"]
     assert "2.5 of 4" in pages["untouched"]
     assert "A &lt;b&gt;good&lt;/b&gt; try" in pages["untouched"]
     assignment = load(folder / "source" / "training_memory" / "exercises.ipynb")

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from traitlets.config import PyFileConfigLoader
 
@@ -38,7 +38,9 @@ if TYPE_CHECKING:  # nbgrader takes seconds to load: it is loaded while the work
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECK_COLUMNS = ("student_id", "exercise", "check", "score", "max_score", "message")
+REMARK_COLUMNS = ("student_id", "kind", "remark")
 NOT_ALL_GRADED = 3
+MOST_LISTED = 20
 
 
 def grade_class(
@@ -62,6 +64,9 @@ def grade_class(
     """
     jobs, ended = class_jobs(submitted, out)
     out.mkdir(parents=True, exist_ok=True)
+    ignored = out / ".gitignore"
+    if not ignored.exists():
+        ignored.write_text("# Students' work and marks are in no repository.\n*\n")
     config = PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config()
     sandbox = sandbox or config.Autograde.get("sandbox", "bubblewrap")
     with _alone(out):
@@ -87,7 +92,7 @@ def grade_class(
                     meter.step()
                 meter.end()
                 results.write_tables()
-        results.print(table or sys.stdout)
+                results.print(table or sys.stdout)
     return NOT_ALL_GRADED if results.ungraded else 0
 
 
@@ -181,8 +186,7 @@ class _Results:
     totals: dict[str, dict[int, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._rows = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the last reference to it
-        self._where: dict[str, tuple[int, int]] = {}
+        self._checks, self._remarks = _Rows(), _Rows()
 
     def add(self, outcome: Outcome) -> None:
         """Record a submission, and write its page and its autograded notebook."""
@@ -201,40 +205,35 @@ class _Results:
             return
         scores = {result.check: result.score for result in outcome.results}
         timestamp = publish.submitted_at(self.places[student])
-        standing = self.record.put(student, scores, outcome.unwritten, timestamp)
+        unchanged = publish.is_unchanged(autograded, NOTEBOOK, outcome)
+        standing = self.record.put(student, scores, outcome.unwritten, timestamp, unchanged=unchanged)
         publish.write_autograded(autograded, NOTEBOOK, outcome, self.places[student])
         publish.write_whole(page, publish.page_of(outcome, self.edition, standing))
         self._keep(outcome)
 
     def _keep(self, graded: Graded) -> None:
+        student = graded.student
         totals: dict[int, float] = {}
-        lines = io.StringIO()
-        table = csv.writer(lines, lineterminator="\n")
+        rows = []
         for result in graded.results:
             totals[result.exercise] = totals.get(result.exercise, 0.0) + result.score
             message = not_a_formula(result.message)
-            table.writerow([graded.student, result.exercise, result.check, result.score, result.max_score, message])
-        data = lines.getvalue().encode()
-        self._where[graded.student] = (self._rows.seek(0, io.SEEK_END), len(data))
-        self._rows.write(data)
-        self.totals[graded.student] = totals
+            rows.append((student, result.exercise, result.check, result.score, result.max_score, message))
+        self.totals[student] = totals
+        self._checks.keep(student, rows)
+        kinds = (("repaired", graded.repairs), ("cut", graded.cut), ("happened", graded.notes))
+        self._remarks.keep(student, [(student, kind, not_a_formula(said)) for kind, all_ in kinds for said in all_])
 
     def write_tables(self) -> None:
-        """Write checks.csv and grades.csv, each whole or not at all."""
+        """Write checks.csv, remarks.csv and grades.csv, each whole or not at all."""
         from trainmem.grading.export import write_grades
 
-        partial = self.out / "checks.csv.partial"
-        with open(partial, "wb") as file:
-            file.write((",".join(CHECK_COLUMNS) + "\n").encode())
-            for student in sorted(self._where):
-                start, length = self._where[student]
-                self._rows.seek(start)
-                file.write(self._rows.read(length))
-        partial.replace(self.out / "checks.csv")
+        self._checks.write(self.out / "checks.csv", CHECK_COLUMNS)
+        self._remarks.write(self.out / "remarks.csv", REMARK_COLUMNS)
         write_grades(self.out / "grades.csv", self.record.gradebook)
 
     def print(self, file: TextIO) -> None:
-        """Print the class as a table, what could not be graded, and where the results are."""
+        """Print the class as a table, what could not be graded, who else there is, and where the results are."""
         numbers = [exercise.number for exercise in self.edition.assignment.exercises]
         most = sum(check.points for check in self.edition.assignment.checks)
         rows = [
@@ -247,8 +246,49 @@ class _Results:
             print(f"\n{len(self.ungraded)} could not be graded:", file=file)
             for outcome in sorted(self.ungraded, key=lambda outcome: outcome.student):
                 print(f"  {outcome.student} could not be graded, because {outcome.reason}.", file=file)
+        remarked = len(self._remarks.students)
+        if remarked:
+            print(f"\n{remarked} of {len(rows)} needed a repair or had trouble on the way: see the remarks.", file=file)
+        others = sorted(self.record.students() - self.places.keys())
+        if others:
+            shown = ", ".join(others[:MOST_LISTED]) + (", …" if len(others) > MOST_LISTED else "")
+            print(f"\n{len(others)} more in grades.csv, who handed in nothing this time: {shown}.", file=file)
         print(f"\nGrades:   {self.out / 'grades.csv'}\nChecks:   {self.out / 'checks.csv'}", file=file)
-        print(f"Feedback: {self.out / 'feedback'}", file=file)
+        print(f"Remarks:  {self.out / 'remarks.csv'}\nFeedback: {self.out / 'feedback'}", file=file)
+
+
+class _Rows:
+    """A table's rows by student, on disk, so that a class takes no more memory than one submission."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the last reference to it
+        self._where: dict[str, tuple[int, int]] = {}
+
+    @property
+    def students(self) -> Sequence[str]:
+        """Those who have rows."""
+        return sorted(self._where)
+
+    def keep(self, student: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Take a student's rows."""
+        if not rows:
+            return
+        lines = io.StringIO()
+        csv.writer(lines, lineterminator="\n").writerows(rows)
+        data = lines.getvalue().encode()
+        self._where[student] = (self._file.seek(0, io.SEEK_END), len(data))
+        self._file.write(data)
+
+    def write(self, path: Path, columns: Sequence[str]) -> None:
+        """Write all rows to `path`, by student."""
+        partial = path.with_name(path.name + ".partial")
+        with open(partial, "wb") as file:
+            file.write((",".join(columns) + "\n").encode())
+            for student in self.students:
+                start, length = self._where[student]
+                self._file.seek(start)
+                file.write(self._file.read(length))
+        partial.replace(path)
 
 
 def not_a_formula(text: str) -> str:

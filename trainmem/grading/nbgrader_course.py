@@ -24,7 +24,15 @@ from trainmem.grading.edition import Edition, course_stub, read_edition
 from trainmem.grading.limits import Limits
 from trainmem.grading.outcome import Job, Ungraded
 from trainmem.grading.pool import Workers, cores
-from trainmem.grading.publish import page, remove_autograded, submitted_at, write_autograded, write_whole
+from trainmem.grading.publish import (
+    is_unchanged,
+    page,
+    refusal,
+    remove_autograded,
+    submitted_at,
+    write_autograded,
+    write_whole,
+)
 from trainmem.grading.record import Record
 from trainmem.grading.salt import private_salt
 from trainmem.grading.sandbox import SandboxUnavailable
@@ -61,6 +69,12 @@ class _OfTheCourse:
         except RuntimeError as error:
             raise self._failed(str(error)) from error
 
+    def _page(self: Any, student: str) -> Path:
+        """Return where a student's page is, or is to be."""
+        directory = self.coursedir
+        folder = directory.format_path(directory.feedback_directory, student, directory.assignment_id)
+        return Path(folder, f"{NOTEBOOK}.html")
+
     def _failed(self: Any, sentence: str) -> NbGraderException:
         self.log.error(sentence)
         return NbGraderException(sentence)
@@ -95,28 +109,16 @@ class SandboxedAutograde(_OfTheCourse, Autograde):
     workers = Integer(0, help="How many submissions at once; 0: as many as there are cores.").tag(config=True)
 
     def start(self) -> None:
-        """Grade the submissions that are new, or all that are asked for with --force.
+        """Grade the submissions that are asked for, those too that were graded before: another may lie in the place of
+        one, and the same one gets the same marks. nbgrader itself skips them, and a student keeps a stale mark.
 
         Raises NbGraderException, after all others have been graded, where one could not be.
         """
         folders = self._folders()
         edition = self._edition()
         with self._record(edition) as record:
-            assignment = self.coursedir.assignment_id
-            jobs = [
-                Job(student, folder)
-                for student, folder in folders.items()
-                if self.init_destination(assignment, student)
-            ]
-            if jobs:
-                self._grade(jobs, folders, edition, record)
-
-    def init_destination(self, assignment_id: str, student_id: str) -> bool:
-        """Say whether a submission is to be graded, as nbgrader does; what an earlier grading left is removed then."""
-        try:
-            return super().init_destination(assignment_id, student_id)
-        except AttributeError:  # nbgrader's own way to fail on a timestamp that is none
-            return True
+            jobs = [Job(student, folder) for student, folder in folders.items()]
+            self._grade(jobs, folders, edition, record)
 
     def _grade(self, jobs: list[Job], folders: dict[str, Path], edition: Edition, record: Record) -> None:
         directory = self.coursedir
@@ -133,12 +135,18 @@ class SandboxedAutograde(_OfTheCourse, Autograde):
                     if isinstance(outcome, Ungraded):
                         remove_autograded(folder, NOTEBOOK)
                         record.put_ungraded(outcome.student)
+                        # Without an autograded notebook generate_feedback knows nothing of the student.
+                        text = refusal(outcome.student, edition, outcome.reason)
+                        write_whole(self._page(outcome.student), text)
                         self.log.error("%s could not be graded, because %s", outcome.student, outcome.reason)
                         ungraded.append(outcome)
                         continue
                     place = folders[outcome.student]
                     scores = {result.check: result.score for result in outcome.results}
-                    standing = record.put(outcome.student, scores, outcome.unwritten, submitted_at(place))
+                    unchanged = is_unchanged(folder, NOTEBOOK, outcome)
+                    standing = record.put(
+                        outcome.student, scores, outcome.unwritten, submitted_at(place), unchanged=unchanged
+                    )
                     write_autograded(folder, NOTEBOOK, outcome, place)
                     self.set_permissions(directory.assignment_id, outcome.student)
                     self.log.info("%s: %g", outcome.student, standing.total)
@@ -157,19 +165,16 @@ class FeedbackPages(_OfTheCourse, GenerateFeedback):
     """
 
     def start(self) -> None:
-        """Write the page of each autograded submission that has none, or of all with --force."""
+        """Write the page of each autograded submission, in place of an earlier one: marks may have changed since."""
         folders = self._folders()
         edition = self._edition()
         with self._record(edition) as record:
             for student, folder in folders.items():
-                if not self.init_destination(self.coursedir.assignment_id, student):
-                    continue
                 standing = record.standing(student)
                 if standing is None:
                     raise self._failed(f"{student} has no submission in the gradebook: run nbgrader autograde")
-                target = Path(self._format_dest(self.coursedir.assignment_id, student))
                 text = page(student, edition, _about(folder / f"{NOTEBOOK}.ipynb", edition), standing)
-                write_whole(target / f"{NOTEBOOK}.html", text)
+                write_whole(self._page(student), text)
                 self.set_permissions(self.coursedir.assignment_id, student)
 
 

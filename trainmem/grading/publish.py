@@ -50,6 +50,12 @@ def write_autograded(folder: Path, notebook: str, graded: Graded, place: Path) -
     write_whole(folder / f"{notebook}.ipynb", graded.notebook)
 
 
+def is_unchanged(folder: Path, notebook: str, graded: Graded) -> bool:
+    """Say whether an earlier grading left the same autograded notebook in `folder`."""
+    path = folder / f"{notebook}.ipynb"
+    return path.is_file() and path.read_text("utf-8") == graded.notebook
+
+
 def remove_autograded(folder: Path, notebook: str) -> None:
     """Remove what an earlier grading left, so that nothing shows a mark that no longer stands."""
     for name in (f"{notebook}.ipynb", TIMESTAMP):

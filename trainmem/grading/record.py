@@ -161,11 +161,18 @@ class Record:
         self._db.rollback()
 
     def put(
-        self, student: str, scores: Mapping[str, float], unwritten: Iterable[str], timestamp: datetime | None
+        self,
+        student: str,
+        scores: Mapping[str, float],
+        unwritten: Iterable[str],
+        timestamp: datetime | None,
+        *,
+        unchanged: bool = False,
     ) -> Standing:
         """Record a graded submission, in place of what was recorded for the student before; return how it stands then.
 
-        An instructor's own scores and comments stay. `timestamp` is in UTC, without a time zone.
+        An instructor's own scores and comments stay; unless the submission is `unchanged` since they were given, they
+        are marked as to be looked at again. `timestamp` is in UTC, without a time zone.
         """
         blank = set(unwritten)
         with self._transaction():
@@ -180,11 +187,12 @@ class Record:
                 for name, cell in self._comment_cells.items()
             }
             self._fill(Comment, notebook, comments)
-            self._db.execute(
-                update(Grade.__table__)
-                .where(Grade.notebook_id == notebook)
-                .values(needs_manual_grade=Grade.manual_score.is_not(None))
-            )
+            if not unchanged:
+                self._db.execute(
+                    update(Grade.__table__)
+                    .where(Grade.notebook_id == notebook)
+                    .values(needs_manual_grade=Grade.manual_score.is_not(None))
+                )
             standing = self._standing(notebook)
             penalty = self._penalty(student, submission, sum(standing.scores.values()))
             self._update(SubmittedNotebook, notebook, late_submission_penalty=penalty)
@@ -205,6 +213,11 @@ class Record:
                 .values(auto_score=None, needs_manual_grade=True)
             )
             self._db.execute(update(Comment.__table__).where(Comment.notebook_id == notebook).values(auto_comment=None))
+
+    def students(self) -> set[str]:
+        """Return the students whom the gradebook knows."""
+        with self._transaction():
+            return set(self._db.execute(select(Student.id)).scalars())
 
     def standing(self, student: str) -> Standing | None:
         """Return how a student's submission stands, or None where there is none."""
