@@ -12,6 +12,7 @@ from trainmem.course import place
 from trainmem.course.lesson import UNCHECKED, lesson_cells, lesson_edition
 from trainmem.memory import MODELS, RULES, gpt_layer, llama_layer
 from trainmem.review import QUICK_CHECKS
+from trainmem.review.quantities import exact_micro_batch, exact_peak
 
 SECTIONS = [
     "Why it matters",
@@ -216,7 +217,7 @@ def test_the_table_of_operations_says_what_the_rules_say():
 
 
 def test_the_llama_table_adds_up_to_its_formula():
-    table = rows(section("Llama-style layers"))[:8]
+    table = rows(section("Llama-style layers"))[:9]
     g, s, b, h, f = 2, 16, 1, 64, 160
     total = 0
     for _, _, nbytes in table:
@@ -225,6 +226,23 @@ def test_the_llama_table_adds_up_to_its_formula():
             python = re.sub(r"\\,|(?<=\)) ", "*", python).replace("sbh", "s*b*h").replace("sbf", "s*b*f")
             total += eval(python, {}, {"g": g, "s": s, "b": b, "h": h, "f": f})
     assert total == llama_layer(s, b, h, 8, f=f, kv=4).kept_bytes == s * b * h * (12 + 4 / g + 8 * f / h)
+
+
+def test_the_largest_micro_batch_at_the_losss_true_peak():
+    """14Ψ (no gradients yet), what the layers keep, and 12 bytes a logit, worked out here in one line."""
+    psi, L, s, h, V = 1_311_528_960, 24, 2048, 2048, 50257
+
+    def peak(b, layers):
+        return 14 * psi + layers * s * b * h + 12 * s * b * V
+
+    for recompute, layers, sums, exact in (("none", 34 * L, 12, 10), ("full", 2 * L, 62, 34)):
+        for b in (exact, sums):
+            assert exact_peak(b, recompute) == pytest.approx(peak(b, layers), rel=0.005)
+        assert peak(exact, layers) <= 0.85 * 80e9 < peak(exact + 1, layers)
+        assert exact_micro_batch(recompute) == exact
+        assert f"$b = $ {exact}" in section("Step 8 · The largest micro-batch")
+    assert peak(12, 34 * L) > 0.85 * 80e9
+    assert peak(62, 2 * L) > 80e9
 
 
 def test_the_settings_table_is_what_the_layers_keep():

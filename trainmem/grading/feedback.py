@@ -29,9 +29,14 @@ table { border-collapse: collapse; width: 100% }
 caption { text-align: left; padding-bottom: .25rem; color: #444 }
 th, td { text-align: left; vertical-align: top; padding: .4rem .5rem; border-top: 1px solid #bbb; font-weight: normal }
 thead th, tfoot th, tfoot td { font-weight: bold }
-.marks { white-space: nowrap }
+.marks, thead th, .checks th code { white-space: nowrap }
 .said { white-space: pre-wrap; font-family: ui-monospace, monospace; font-size: .9rem; margin: .25rem 0 0 }
 .passed { color: #00543d } .failed { color: #8a2500 }
+@media (prefers-color-scheme: dark) {
+  :root { color-scheme: dark }
+  body { color: #e8e8e8; background: #181818 } caption { color: #bbb } th, td { border-color: #555 }
+  a { color: #8ab4f8 } .passed { color: #6fd6a8 } .failed { color: #ffa07d }
+}
 @media (max-width: 30rem) {
   .checks thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden }
   .checks tr { display: block; border-top: 1px solid #bbb; padding: .4rem 0 }
