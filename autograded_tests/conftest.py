@@ -57,18 +57,20 @@ def axe(axe_script):
         shown = page.add_style_tag(content=rules)
         page.evaluate(axe_script)
         found = []
-        for part in page.locator(selector).all():
-            part.evaluate("part => part.scrollIntoView({block: 'center'})")
-            result = part.evaluate("part => axe.run(part)")
-            looked_at = {finding["id"] for kind in ("passes", "violations") for finding in result[kind]}
-            assert "color-contrast" in looked_at, part.inner_text()
-            found += [
-                (finding["id"], node["html"][:160])
-                for finding in result["violations"]
-                if finding["impact"] in ("serious", "critical")
-                for node in finding["nodes"]
-            ]
-        shown.evaluate("style => style.remove()")
+        try:
+            for part in page.locator(selector).all():
+                part.evaluate("part => part.scrollIntoView({block: 'center'})")
+                result = part.evaluate("part => axe.run(part)")
+                looked_at = {finding["id"] for kind in ("passes", "violations") for finding in result[kind]}
+                assert "color-contrast" in looked_at, part.inner_text()
+                found += [
+                    (finding["id"], node["html"][:160])
+                    for finding in result["violations"]
+                    if finding["impact"] in ("serious", "critical")
+                    for node in finding["nodes"]
+                ]
+        finally:
+            shown.evaluate("style => style.remove()")
         return found
 
     return findings

@@ -115,6 +115,7 @@ def run_all(page: Page, timeout_s: float = 240) -> None:
         _within(page, 20, f"() => {PROMPTS}.join() !== {json.dumps(','.join(before))}")
         _within(page, end - time.monotonic(), f"() => !{PROMPTS}.some(text => text.startsWith('[*]'))")
         if _within(page, 5, f"() => {PROMPTS}.every(text => /^\\[\\d+\\]:?$/.test(text))"):
+            _within(page, 20, IDLE)  # folded cells may come last
             return
     kernel = page.get_attribute(".jp-Notebook-ExecutionIndicator", "data-status")
     raise RuntimeError(f"not all cells have run: {page.evaluate(PROMPTS)}, the kernel is {kernel}")
@@ -132,6 +133,9 @@ def choose_theme(page: Page, theme: str) -> None:
 # What stands before the code cells that are not folded: "[ ]:", "[*]:" or a count.
 PROMPTS = """[...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputPrompt')]
     .map(prompt => prompt.textContent.trim()).filter(text => text)"""
+
+
+IDLE = "() => document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'"
 
 
 def _within(page: Page, seconds: float, condition: str) -> bool:

@@ -1,7 +1,6 @@
 """The source notebook's locked cells with somebody's answers, in one namespace and without a kernel."""
 
 import ast
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,11 +9,10 @@ from typing import Literal
 
 from autograded_tests.answers import NAMES, exercise, notebook_cells
 from trainmem.course.cells import Cell, course_cells
-from trainmem.course.regions import BEGIN_HIDDEN, END_HIDDEN
+from trainmem.course.regions import without_hidden
 
 CELLS = [cell for cell in course_cells() if cell.kind != "prose"]
 CHECKS = {cell.name: cell for cell in CELLS if cell.kind == "check"}
-HIDDEN_REGION = re.compile(rf"^ *{BEGIN_HIDDEN}\n(.*?)^ *{END_HIDDEN}\n?", re.DOTALL | re.MULTILINE)
 RUN_BY_HAND = ("your_timeline", "formula_and_timeline")  # drawings: no check waits for them
 
 
@@ -39,7 +37,7 @@ def code(source: str, where: str) -> CodeType:
 def check_code(name: str, part: str) -> CodeType:
     """The definition of a check, without its call; "visible" leaves out the hidden region, as the release does."""
     source = CHECKS[name].source.removesuffix(f"\n\n\n{name}()")
-    return code(HIDDEN_REGION.sub("", source) if part == "visible" else source, name)
+    return code(without_hidden(source) if part == "visible" else source, name)
 
 
 class Unasked:

@@ -53,9 +53,9 @@ def test_each_that_needs_the_course_installs_it_from_there(path):
 
 
 def test_another_setting_changes_every_notebook_and_nothing_of_the_old_one_is_left(monkeypatch):
+    old = re.compile(rf"{place.REPOSITORY}|/blob/{place.VERSION}/|archive/{place.VERSION}\.zip")
     monkeypatch.setattr(place, "REPOSITORY", "somebody/else")
     monkeypatch.setattr(place, "VERSION", "v7")
-    old = re.compile(r"OWNER/|/blob/main/|archive/main\.zip")
     texts = {str(path.relative_to(ROOT)): text for path, text in build.built(run=False).items()}
     for path in [*NOTEBOOKS, SOURCE]:
         cells = json.loads(texts[path])["cells"]
@@ -70,13 +70,14 @@ def test_another_setting_changes_every_notebook_and_nothing_of_the_old_one_is_le
 def test_of_a_written_notebook_only_the_addresses_change(path, monkeypatch):
     text = (ROOT / path).read_text("utf-8")
     assert place.readdressed(text, path) == text
+    repository = place.REPOSITORY
     monkeypatch.setattr(place, "REPOSITORY", "somebody/else")
     changed = place.readdressed(text, path)
     assert changed != text
     pairs = zip(text.split("\n"), changed.split("\n"), strict=True)
     differ = [(old, new) for old, new in pairs if old != new]
     assert len(differ) == 2
-    assert all(old.replace("OWNER/trainmem", "somebody/else") == new for old, new in differ)
+    assert all(old.replace(repository, "somebody/else") == new for old, new in differ)
 
 
 @pytest.mark.parametrize("path", place.WRITTEN)

@@ -14,14 +14,23 @@ import nbformat
 import pytest
 
 from autograded_tests.answers import NAMES, notebook_cells
-from autograded_tests.locked_cells import CELLS, CHECKS, HIDDEN_REGION, checks_of, code, right_functions, run
+from autograded_tests.locked_cells import CELLS, CHECKS, checks_of, code, right_functions, run
 from trainmem.course import build, editions
-from trainmem.course.regions import BEGIN_SOLUTION, END_SOLUTION
+from trainmem.course.regions import (
+    BEGIN_HIDDEN,
+    BEGIN_SOLUTION,
+    END_HIDDEN,
+    END_SOLUTION,
+    hidden_regions,
+    without_hidden,
+    without_solution,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = Path("source/training_memory/exercises.ipynb")
 RELEASE = Path("release/training_memory/exercises.ipynb")
 SELF_STUDY = Path("notebooks/self_study.ipynb")
+HIDDEN_REGION = re.compile(rf"^ *{BEGIN_HIDDEN}\n(.*?)^ *{END_HIDDEN}\n?", re.DOTALL | re.MULTILINE)
 SOLUTION_REGION = re.compile(rf"^ *{BEGIN_SOLUTION}\n(.*?)^ *{END_SOLUTION}\n?", re.DOTALL | re.MULTILINE)
 
 
@@ -79,6 +88,28 @@ def test_the_release_is_what_nbgrader_makes_of_the_source():
             assert "raise NotImplementedError()" in cell.source
         elif cell.cell_type == "code":
             assert cell.source.split() == HIDDEN_REGION.sub("", SOURCE_CELLS[name].source + "\n").split()
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [("    {} ", "    {}"), ("\t{}", "\t{} # here"), ("    #{}", "  {}"), ("    {}", "  pass  {}\t")],
+)
+def test_a_marker_is_one_wherever_it_stands_in_its_line(begin, end):
+    source = f"def check():\n    shown()\n{begin.format(BEGIN_HIDDEN)}\n    secret()\n{end.format(END_HIDDEN)}"
+    assert without_hidden(source) == "def check():\n    shown()\n"
+    assert hidden_regions(source) == ("    secret()\n",)
+    source = f"def f():\n{begin.format(BEGIN_SOLUTION)}\n    secret()\n{end.format(END_SOLUTION)}\n# end"
+    assert "secret" not in without_solution(source, "raise NotImplementedError()")
+    assert without_solution(source, "raise NotImplementedError()").endswith("raise NotImplementedError()\n# end")
+
+
+def test_a_marker_without_its_partner_stops_everything_rather_than_show_what_is_hidden():
+    for line in (BEGIN_HIDDEN, END_HIDDEN):
+        with pytest.raises(ValueError, match=r"'def check.*without its partner"):
+            without_hidden(f"def check():\n    {line}\n    secret()")
+    for line in (BEGIN_SOLUTION, END_SOLUTION):
+        with pytest.raises(ValueError, match=r"'def f.*without its partner"):
+            without_solution(f"def f():\n    {line}\n    secret()", "pass")
 
 
 @pytest.mark.parametrize("cells", [SOURCE_CELLS, RELEASE_CELLS])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from textwrap import dedent, indent
 
+from autograded_tests.notebooks import ROOT
 from trainmem.grading.trial import StudentCell
 
 Cells = list[StudentCell]
@@ -84,7 +85,7 @@ instead(
     + """
     found = []
     for path in ("gradebook.db", "source", "trainmem_solutions/parameters.py", "submitted"):
-        for root in ("/work/main", "/work/wt/sandbox", "/content", "/home", "/root", "..", "../..", "/grader/.."):
+        for root in (COURSE, "/content", "/home", "/root", "..", "../..", "/grader/.."):
             try:
                 found.append(os.listdir(f"{root}/{path}"))
             except NotADirectoryError:
@@ -97,7 +98,7 @@ instead(
     except Exception:
         pass
     return "found " + repr(found)
-""",
+""".replace("COURSE", repr(str(ROOT))),
 )
 when_called(
     "searches all objects",
@@ -236,7 +237,7 @@ when_called(
     made = []
     import numpy
     for path in ("/grader/wire.py", "/usr/bin/python3", os.__file__, numpy.__file__, "/etc/passwd", "/escaped",
-                 "/dev/escaped", "/dev/shm/escaped", "/root/escaped", "/work/escaped", "/grader/escaped"):
+                 "/dev/escaped", "/dev/shm/escaped", "/root/escaped", COURSE + "/escaped", "/grader/escaped"):
         try:
             with open(path, "a") as file:
                 file.write("escaped")
@@ -250,7 +251,7 @@ when_called(
         except OSError:
             pass
     return "made " + repr(made)
-    """,
+    """.replace("COURSE", repr(str(ROOT))),
 )
 when_called(
     "talks to the network",
@@ -274,10 +275,10 @@ when_called(
     "runs other programs",
     """
     import subprocess
-    done = subprocess.run("cat /etc/shadow /proc/1/environ; id; ls /work/* /root/* /home; env", shell=True,
+    done = subprocess.run("cat /etc/shadow /proc/1/environ; id; ls COURSE/* /root/* /home; env", shell=True,
                           capture_output=True, text=True, timeout=3)
     return done.stdout
-    """,
+    """.replace("COURSE", str(ROOT)),
 )
 when_called(
     "leaves a message for the next submission",

@@ -28,6 +28,7 @@ from trainmem.grading.assignment import load
 from trainmem.grading.checks import Grader
 from trainmem.grading.inside import wire
 from trainmem.grading.limits import Limits
+from trainmem.grading.pool import next_core
 from trainmem.grading.sandbox import Channel, Lost, Sandbox, SandboxUnavailable, bubblewrap_command
 from trainmem.grading.trial import Patience, Stopped, StudentCell, Trial, plan
 
@@ -233,6 +234,15 @@ def test_an_answer_that_needs_a_module_that_is_not_there_is_told_which(grader, c
     told = messages(grade, "gpus_for_states", assignment)
     assert told
     assert all("raised ModuleNotFoundError: No module named 'nowhere'" in message for message in told)
+
+
+def test_a_pool_s_workers_have_cores_of_their_own_and_two_pools_begin_at_different_ones():
+    cores, taken = [2, 3, 5, 7], []
+    for _ in range(8):
+        taken.append(next_core(cores, taken, 1234))
+    assert sorted(taken[:4]) == sorted(taken[4:]) == cores
+    assert {next_core(cores, (), process) for process in range(1234, 1238)} == set(cores)
+    assert next_core([6], [6, 6], 99) == 6
 
 
 def test_a_warm_process_that_is_lost_is_started_again(grader, right_cells):

@@ -96,6 +96,7 @@ def test_links_out_are_references_and_not_embedded():
 
 
 def test_the_badge_and_the_first_cell_come_from_one_setting(monkeypatch):
+    repository = place.REPOSITORY
     monkeypatch.setattr(place, "REPOSITORY", "somebody/else")
     monkeypatch.setattr(place, "VERSION", "v7")
     made = {cell.id: cell.source for cell in lesson_cells()}
@@ -104,8 +105,8 @@ def test_the_badge_and_the_first_cell_come_from_one_setting(monkeypatch):
     assert "https://github.com/somebody/else/archive/v7.zip" in made["setup"]
     text = "\n".join(made.values())
     committed = "\n".join(cell.source for cell in read(LESSON).cells)
-    assert "OWNER/" not in text
-    assert committed.count("OWNER/trainmem") == text.count("somebody/else") == 2
+    assert repository not in text
+    assert committed.count(repository) == text.count("somebody/else") == 2
 
 
 def test_figures_and_quick_checks_have_their_text_beneath_them():
@@ -229,15 +230,15 @@ def test_the_llama_table_adds_up_to_its_formula():
 
 
 def test_the_largest_micro_batch_at_the_losss_true_peak():
-    """14Ψ (no gradients yet), what the layers keep, and 12 bytes a logit, worked out here in one line."""
+    """14Ψ (no gradients yet), the layers, the inputs of the last norm and of the head, and 12 bytes a logit."""
     psi, L, s, h, V = 1_311_528_960, 24, 2048, 2048, 50257
 
     def peak(b, layers):
-        return 14 * psi + layers * s * b * h + 12 * s * b * V
+        return 14 * psi + (layers + 4) * s * b * h + 12 * s * b * V
 
     for recompute, layers, sums, exact in (("none", 34 * L, 12, 10), ("full", 2 * L, 62, 34)):
         for b in (exact, sums):
-            assert exact_peak(b, recompute) == pytest.approx(peak(b, layers), rel=0.005)
+            assert exact_peak(b, recompute) == pytest.approx(peak(b, layers), rel=0.001)
         assert peak(exact, layers) <= 0.85 * 80e9 < peak(exact + 1, layers)
         assert exact_micro_batch(recompute) == exact
         assert f"$b = $ {exact}" in section("Step 8 · The largest micro-batch")

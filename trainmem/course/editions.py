@@ -68,7 +68,7 @@ def self_study_edition() -> str:
             answers[f"answer-{cell.name}"] = f"```python\n{without_marks(cell.source)}\n```"
             cells.append(_plain_cell(replace(cell, source=without_solution(cell.source, stub()))))
         elif cell.kind == "reasoning":
-            cells.append(_folded(cell.name, "Answer, and why", f"{answers[cell.name]}\n\n{prose}"))
+            cells.append(_folded(cell.name, "Answer, and why", f"{answers.pop(cell.name)}\n\n{prose}"))
         elif cell.kind == "mistakes":
             heading, _, text = prose.partition("\n")
             cells.append(_folded(cell.name, "The likeliest mistakes, and how to notice them", text.strip(), heading))
@@ -78,6 +78,8 @@ def self_study_edition() -> str:
             cells.append(_plain_cell(cell))
             if cell.kind == "check":  # in full it holds what the answer should be, in other words
                 cells[-1].metadata |= FOLDED
+    if answers:
+        raise ValueError(f"{', '.join(answers)}: a reasoning cell after the answer is missing, in which it is folded")
     return _text(cells, SELF_STUDY)
 
 

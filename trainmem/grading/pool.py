@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -27,6 +27,15 @@ _PATH = os.pathsep.join([str(Path(trainmem.__file__).parents[1]), *filter(None, 
 def cores() -> list[int]:
     """The processor cores that this process may use."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+
+
+def next_core(free: Sequence[int], taken: Sequence[int], process: int) -> int:
+    """The core for a pool's next worker: one with the fewest of its workers. Each pool begins at a core of its own, by
+    its process's number: two that grade at the same time are not to sit on the same ones while others idle.
+    """
+    first = process % len(free)
+    workers = Counter(taken)
+    return min([*free[first:], *free[:first]], key=lambda core: workers[core])
 
 
 @dataclass(eq=False)
@@ -97,8 +106,7 @@ class Workers:
 
     def _start(self) -> _Worker:
         ours, theirs = Pipe()
-        taken = Counter(worker.core for worker in self._workers)
-        core = min(cores(), key=lambda core: taken[core])
+        core = next_core(cores(), [worker.core for worker in self._workers], os.getpid())
         command = [sys.executable, "-m", "trainmem.grading.worker", str(theirs.fileno()), str(core)]
         with tempfile.TemporaryFile() as told:
             # By way of a file: a pipe would make us wait until each worker has started.

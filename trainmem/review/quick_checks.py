@@ -98,7 +98,8 @@ _ALL = (
         choices=(
             Choice(
                 "The MLP",
-                "It frees 17 sbh (its input has to stay), but it holds two thirds of the layer's large matrix products: dear to run again.",
+                "It frees 17 sbh (its input has to stay), but it holds two thirds of the layer's large matrix "
+                "products: dear to run again.",
             ),
             Choice(
                 "The query, key and value projections",
