@@ -35,7 +35,7 @@ def test_the_site_is_small_and_whole(folder, soups):
     assert set(soups) == {page.file for page in PAGES}
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < MOST_BYTES
     kinds = {path.suffix for path in folder.rglob("*") if path.is_file()}
-    assert kinds == {".html", ".css", ".js", ".svg", ""}
+    assert kinds == {".html", ".css", ".js", ".svg", ".txt", ""}
 
 
 @pages
