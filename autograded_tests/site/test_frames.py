@@ -6,7 +6,6 @@ import re
 import pytest
 
 from trainmem import figures
-from trainmem.site.build import build
 from trainmem.site.formulas import mathml
 from trainmem.site.moves import MOVES, Frame
 from trainmem.site.packing import sections
@@ -77,11 +76,3 @@ def test_a_formula_that_cannot_be_read_is_named():
         with pytest.raises(ValueError, match=r"cannot be read|not known") as told:
             mathml(wrong)
         assert wrong in str(told.value)
-
-
-def test_a_folder_with_other_files_is_left_alone(tmp_path):
-    mine = tmp_path / "thesis.txt"
-    mine.write_text("mine")
-    with pytest.raises(ValueError, match="files that are no site"):
-        build(tmp_path)
-    assert mine.read_text() == "mine"

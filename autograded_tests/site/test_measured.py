@@ -1,11 +1,14 @@
 """Recorded runs of the GPU notebook: what `trainmem.measure` saves is what the page shows."""
 
+import json
 import re
+import subprocess
+import sys
 
 import pytest
 
 from trainmem.measure.checkpointing import Shapes
-from trainmem.measure.results import Results
+from trainmem.measure.results import Results, ResultsError, load
 from trainmem.site.measured import runs_markdown
 
 
@@ -50,3 +53,36 @@ def test_a_file_of_another_kind_is_named(text, tmp_path):
     (tmp_path / "notes.json").write_text(text)
     with pytest.raises(ValueError, match=r"notes\.json"):
         runs_markdown(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "lacks"),
+    [
+        (lambda run: run.pop("device"), "device"),
+        (lambda run: run["device"].pop("kind"), r"device\.kind"),
+        (lambda run: run.pop("versions"), "versions"),
+        (lambda run: run["cases"][0].pop("predicted_bytes"), r"cases\[0\]"),
+        (lambda run: run["cases"][0].pop("measured_bytes"), r"cases\[0\]"),
+    ],
+)
+def test_a_run_that_lacks_something_is_named_on_both_sides(spoil, lacks, run, tmp_path):
+    run.save()
+    found = json.loads(run.path.read_text())
+    spoil(found)
+    run.path.write_text(json.dumps(found))
+    with pytest.raises(ValueError, match=rf"run\.json lacks {lacks};.*Mend it, or take it out of"):
+        runs_markdown(tmp_path)
+    with pytest.raises(ResultsError, match=rf"run\.json lacks {lacks};"):
+        load(run.path)
+
+
+def test_another_layout_is_named(run, tmp_path):
+    run.save()
+    run.path.write_text(run.path.read_text().replace('"version": 1', '"version": 2'))
+    with pytest.raises(ValueError, match=r"run\.json has layout 2, .* reads layout 1"):
+        runs_markdown(tmp_path)
+
+
+def test_no_torch_is_needed():
+    program = "import sys; sys.modules['torch'] = None; import trainmem.site.measured"
+    subprocess.run([sys.executable, "-c", program], check=True)

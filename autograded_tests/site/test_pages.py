@@ -7,11 +7,12 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
+from trainmem.course import place
 from trainmem.course.editions import ROOT
 from trainmem.course.place import REPOSITORY
 from trainmem.review import CARDS, CHECK_YOURSELF, INTERVIEW, QUICK_CHECKS
-from trainmem.site.links import in_repository, leads_to, picture
-from trainmem.site.pages import PAGES, section
+from trainmem.site.links import SHOWN, leads_to, picture
+from trainmem.site.pages import PAGES, in_repository, section
 
 MOST_BYTES = 6_000_000
 REPOSITORY_FILE = re.compile(rf"https://github\.com/{REPOSITORY}/(?:blob|tree)/[\w.-]+/(.*)")
@@ -35,7 +36,7 @@ def test_the_site_is_small_and_whole(folder, soups):
     assert set(soups) == {page.file for page in PAGES}
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < MOST_BYTES
     kinds = {path.suffix for path in folder.rglob("*") if path.is_file()}
-    assert kinds == {".html", ".css", ".js", ".svg", ""}
+    assert kinds == {".html", ".css", ".js", ".svg", ".txt", ""}
 
 
 @pages
@@ -182,6 +183,24 @@ def test_links_between_sources_become_links_between_pages():
     with pytest.raises(ValueError, match="is not there"):
         picture("figures/gone.svg", "notebooks")
     assert picture("https://example.org/a.png", "") is None
+
+
+def test_a_source_leads_to_one_page_and_is_there():
+    listed = [name for page in PAGES for name in page.shows]
+    assert len(listed) == len(set(listed)) == len(SHOWN) > 0
+    assert all((ROOT / name).exists() for name in listed)
+    for page in PAGES:
+        assert all(leads_to(name, "") == page.file for name in page.shows)
+    assert leads_to("README.md", "") == "index.html"
+    assert leads_to("notebooks/measured", "") == "gpu.html"
+    assert leads_to("review.ipynb", "notebooks") == "cards.html"
+
+
+def test_links_to_the_repository_follow_the_setting(monkeypatch):
+    monkeypatch.setattr(place, "REPOSITORY", "somebody/else")
+    monkeypatch.setattr(place, "VERSION", "v7")
+    assert leads_to("LICENSE", "") == "https://github.com/somebody/else/blob/v7/LICENSE"
+    assert in_repository("trainmem/memory") == "https://github.com/somebody/else/tree/v7/trainmem/memory"
 
 
 def test_a_section_that_was_renamed_is_missed():

@@ -44,3 +44,8 @@ def test_the_site_is_published_from_main_after_the_tests():
     assert COURSE["permissions"] == {"contents": "read"}
     [upload] = [step for step in site["steps"] if "upload-pages" in step.get("uses", "")]
     assert f"trainmem.site {upload['with']['path']}\n" in (ROOT / "Makefile").read_text("utf-8")
+
+
+def test_only_runs_of_a_pull_request_are_cancelled():
+    assert COURSE["concurrency"]["cancel-in-progress"] == "${{ github.event_name == 'pull_request' }}"
+    assert all("concurrency" not in job for job in COURSE["jobs"].values())

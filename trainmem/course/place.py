@@ -30,6 +30,11 @@ def archive() -> str:
     return f"https://github.com/{REPOSITORY}/archive/{VERSION}.zip"
 
 
+def in_repository(path: str, folder: bool = False) -> str:
+    """Address on GitHub of a file of the repository, or of a ``folder`` (its path from the root)."""
+    return f"https://github.com/{REPOSITORY}/{'tree' if folder else 'blob'}/{VERSION}/{path}"
+
+
 def filled(text: str, notebook: str) -> str:
     """A text of a generated notebook with its ``{{badge}}`` and ``{{archive}}`` in place."""
     return text.replace("{{badge}}", badge(notebook)).replace("{{archive}}", archive())

@@ -12,16 +12,7 @@ import torch
 
 from trainmem.measure.checkpointing import Case, Shapes
 from trainmem.measure.device import Device
-
-#: What a file says that it is, and the version of its layout that is read here.
-KIND, VERSION = "trainmem checkpointing", 1
-
-_REQUIRED = {"device": dict, "versions": dict, "started": str, "shapes": dict, "cases": list}
-_OF_A_CASE = {"s": int, "setting": str, "predicted_bytes": int, "outcome": str}
-
-
-class ResultsError(ValueError):
-    """A file of results that cannot be read, with what is wrong and what to do."""
+from trainmem.measure.layout import KIND, REQUIRED, VERSION, ResultsError, read
 
 
 @dataclass
@@ -72,7 +63,7 @@ class Results:
         if self.path is None:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        text = {"kind": KIND, "version": VERSION} | {name: getattr(self, name) for name in _REQUIRED}
+        text = {"kind": KIND, "version": VERSION} | {name: getattr(self, name) for name in REQUIRED}
         part = self.path.with_suffix(".part")
         part.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
         os.replace(part, self.path)
@@ -83,23 +74,7 @@ def load(path: Path) -> Results:
 
     Raises `ResultsError` for one that is damaged, of another kind or of another version; the file stays as it is.
     """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"{path.name} cannot be read ({error}); it is left as it is") from error
-    if not isinstance(found, dict) or found.get("kind") != KIND:
-        raise ResultsError(f"{path.name} holds no results of this experiment; it is left as it is")
-    if found.get("version") != VERSION:
-        raise ResultsError(
-            f"{path.name} has layout {found.get('version')!r}, and this trainmem reads layout {VERSION}; it is left as "
-            "it is: draw it with the trainmem that wrote it, or run the notebook again"
-        )
-    wrong = [name for name, kind in _REQUIRED.items() if not isinstance(found.get(name), kind)]
-    if not wrong:
-        wrong = [f"cases[{i}]" for i, case in enumerate(found["cases"]) if not _is_case(case)]
-    if wrong:
-        raise ResultsError(f"{path.name} lacks {', '.join(wrong)}; it is left as it is")
-    return Results(**{name: found[name] for name in _REQUIRED}, path=path)
+    return Results(**read(path), path=path)
 
 
 def load_folder(folder: Path, but: Results | None = None) -> tuple[list[Results], list[str]]:
@@ -113,13 +88,6 @@ def load_folder(folder: Path, but: Results | None = None) -> tuple[list[Results]
         except ResultsError as error:
             complaints.append(str(error))
     return loaded, complaints
-
-
-def _is_case(case: Any) -> bool:
-    if not isinstance(case, dict) or any(not isinstance(case.get(name), kind) for name, kind in _OF_A_CASE.items()):
-        return False
-    numbers = ("measured_bytes", "forward_seconds", "backward_seconds")
-    return case["outcome"] != "measured" or all(isinstance(case.get(name), int | float) for name in numbers)
 
 
 def _seconds(record: dict[str, Any]) -> float:

@@ -2,18 +2,31 @@
 
 from collections.abc import Iterable
 
-from trainmem.review.records import Question, QuickCheck
+from trainmem.review.records import Choice, Question, QuickCheck
+
+#: The letters of a quick check's choices, in order, wherever it is shown.
+LETTERS = "ABCDEFGH"
+
+#: How the folded text of a quick check begins.
+WITHOUT_BUTTONS = "<details><summary>The same question without buttons</summary>"
+
+
+def lettered(check: QuickCheck) -> list[tuple[str, Choice]]:
+    """Each choice with its letter. Raises ``ValueError`` where there are more choices than letters."""
+    if len(check.choices) > len(LETTERS):
+        raise ValueError(
+            f"quick check {check.name!r} has {len(check.choices)} choices and there are {len(LETTERS)} letters: leave "
+            "some out, or add letters in folded.py"
+        )
+    return list(zip(LETTERS[: len(check.choices)], check.choices, strict=True))
 
 
 def check_markdown(check: QuickCheck) -> str:
     """The question, its choices, and behind a fold what is right and why, choice by choice."""
-    letters = "ABCDEFGH"
-    lines = ["<details><summary>The same question without buttons</summary>", "", check.filled(check.question), ""]
-    lines += [
-        f"- **{letter}** {check.filled(choice.text)}" for letter, choice in zip(letters, check.choices, strict=False)
-    ]
+    lines = [WITHOUT_BUTTONS, "", check.filled(check.question), ""]
+    lines += [f"- **{letter}** {check.filled(choice.text)}" for letter, choice in lettered(check)]
     lines += ["", "<details><summary>Answer</summary>", ""]
-    for letter, choice in zip(letters, check.choices, strict=False):
+    for letter, choice in lettered(check):
         verdict = "right" if choice.right else "wrong"
         lines.append(f"- **{letter}** is {verdict}. {check.filled(choice.why)}")
     return "\n".join([*lines, "", "</details>", "</details>"])

@@ -5,8 +5,12 @@ Buttons and HTML alone, so that it works in JupyterLab and in Colab's ipywidgets
 
 import ipywidgets as widgets
 
+from trainmem.review.folded import lettered
 from trainmem.review.markup import as_html, as_text
 from trainmem.review.records import Choice, QuickCheck
+
+#: What is said of a choice, by whether it is right.
+VERDICTS = {True: "✓ Right.", False: "✗ Not this one."}
 
 # A button's text is one line of fixed height unless told otherwise. Colours follow the page's theme; right and wrong
 # are told apart by words and signs too.
@@ -39,7 +43,7 @@ def shown(check: QuickCheck) -> Check:
     question = widgets.HTML(f"{_STYLE}<b>Quick check.</b> {as_html(check.filled(check.question))}")
     said = widgets.HTML(_said(""))
     buttons = []
-    for letter, choice in zip("ABCDEFGH", check.choices, strict=False):
+    for letter, choice in lettered(check):
         text = as_text(check.filled(choice.text))
         button = widgets.Button(description=f"{letter} · {text}", layout=widgets.Layout(width="auto", height="auto"))
         button.add_class("trainmem-choice")
@@ -51,9 +55,8 @@ def shown(check: QuickCheck) -> Check:
 
 
 def _verdict(check: QuickCheck, letter: str, choice: Choice) -> str:
-    verdict = "✓ Right." if choice.right else "✗ Not this one."
     colour = "#009e73" if choice.right else "#d55e00"
-    text = f"<b>{letter}: {verdict}</b> {as_html(check.filled(choice.why))}"
+    text = f"<b>{letter}: {VERDICTS[choice.right]}</b> {as_html(check.filled(choice.why))}"
     return _said(f'<div class="trainmem-said" style="border-color: {colour}">{text}</div>')
 
 

@@ -11,6 +11,7 @@ links          where a link of a source leads to on the site
 exporter       nbconvert's exporter with the above and the template beside this file
 measured       recorded runs of the GPU notebook as tables
 pages          which pages there are, and what each is made of
+folder         the folder that holds a site, and which of its files an earlier run wrote
 build          all of it into a folder
 ============== =======================================================================================================
 """

@@ -1,43 +1,36 @@
 """The whole site into a folder."""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from trainmem.figures.frame import STYLE
 from trainmem.site.exporter import SiteExporter
+from trainmem.site.folder import listed, replace
 from trainmem.site.moves import MOVES
 from trainmem.site.packing import script
 from trainmem.site.pages import PAGES
 
 _STATIC = Path(__file__).with_name("static")
 
-#: A file that GitHub Pages asks for, by which a folder is known as one that was made here.
-_MARK = ".nojekyll"
-
 
 def build(folder: Path) -> int:
     """Write the site into ``folder`` and return its size in bytes.
 
-    A site that is there is replaced. Raises ``ValueError`` where the folder holds something else, or a source has a
-    link that leads nowhere or a formula that cannot be read.
+    The files of a site that is there are replaced; all else in the folder stays. Raises ``ValueError``, and changes
+    nothing, where the folder holds other files and no site or they stand in the way, or a source has a link that leads
+    nowhere or a formula that cannot be read; ``OSError`` where a file cannot be read or written.
     """
-    if folder.exists() and any(folder.iterdir()) and not (folder / _MARK).exists():
-        raise ValueError(f"{folder} holds files that are no site: name an empty folder or a new one")
-    files = _files()
-    shutil.rmtree(folder, ignore_errors=True)
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    listed(folder)  # before the work, which takes seconds
+    files = {name: text.encode() if isinstance(text, str) else text for name, text in _files().items()}
+    replace(folder, files)
+    return sum(map(len, files.values()))
 
 
 def _files() -> Mapping[str, str | bytes]:
     """Every file of the site by its name."""
     moves = {name: made() for name, made in MOVES.items()}
     exporter = SiteExporter(moves)
-    files: dict[str, str | bytes] = {_MARK: ""}
+    files: dict[str, str | bytes] = {".nojekyll": ""}  # GitHub Pages is to serve the files as they are
     for page in PAGES:
         about = {name: getattr(page, name) for name in ("file", "title", "about", "folder")}
         about |= {"pages": PAGES, "made_from": page.source}

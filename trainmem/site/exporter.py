@@ -13,6 +13,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 
 from trainmem.review import QUICK_CHECKS
+from trainmem.review.folded import WITHOUT_BUTTONS
 from trainmem.site import links
 from trainmem.site.checks import check_html
 from trainmem.site.formulas import mathml
@@ -25,7 +26,6 @@ _CHECK = re.compile(r'quick_check\("([\w-]+)"\)')
 _STILL = re.compile(r"<details><summary>.*?</summary>\s*!\[.*?\]\(\S+\)\s*(?P<sentence>.*?)\s*</details>", re.DOTALL)
 # A formula and the brackets and stops that touch it: no line may end between them.
 _FORMULA = re.compile(r'[(“]*<math[^>]*display="inline">(?:(?!</math>).)*</math>[.,;:)”]*')
-_TEXT_OF_CHECK = "<details><summary>The same question without buttons</summary>"
 
 
 class Renderer(IPythonRenderer):
@@ -95,7 +95,12 @@ class SiteExporter(HTMLExporter):
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[str, dict[str, Any]]:
-        """The page, and the resources with ``page["figures"]``, the names of the figures on it."""
+        """The page, and the resources with ``page["figures"]``, the names of the figures on it.
+
+        Raises ``ValueError`` where ``resources`` do not say which page it is.
+        """
+        if not (resources or {}).get("page"):
+            raise ValueError('a page needs resources={"page": …}: its file, title, about, folder and source')
         cells, shown = self._cells(nb.cells)
         resources["page"]["figures"] = shown
         notebook = nbformat.v4.new_notebook(cells=cells, metadata=nb.metadata)
@@ -125,17 +130,17 @@ class SiteExporter(HTMLExporter):
                 cell.metadata["site"] = {"figure": self._figure(figure[1])}
             elif cell.cell_type == "code" and check:
                 cell.metadata["site"] = {"check": check_html(QUICK_CHECKS[check[1]])}
-            elif cell.cell_type == "markdown" and cell.source.startswith(_TEXT_OF_CHECK):
+            elif cell.cell_type == "markdown" and cell.source.startswith(WITHOUT_BUTTONS):
                 continue  # the choices above unfold by themselves
             elif cell.cell_type == "markdown" and still:
                 cell.source = still["sentence"]
                 cell.metadata["site"] = {"caption": True}
             elif cell.cell_type == "code":
                 drawn = "figures." in cell.source
-                check = "raises-exception" in cell.metadata.get("tags", []) and not drawn
+                checked = "raises-exception" in cell.metadata.get("tags", []) and not drawn
                 hidden = cell.id == "setup" or cell.metadata.get("jupyter", {}).get("source_hidden", False)
                 cell.metadata["site"] = {
-                    "folded": "The check" if check else "Code of this cell" if hidden else "",
+                    "folded": "The check" if checked else "Code of this cell" if hidden else "",
                     "needs_kernel": drawn and not hidden,
                 }
             made.append(cell)

@@ -5,18 +5,10 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath
 
 from trainmem.course.editions import ROOT
-from trainmem.course.place import REPOSITORY, VERSION
+from trainmem.site.pages import PAGES, in_repository
 
 #: File of the repository → page of the site that shows it.
-SHOWN = {
-    "README.md": "index.html",
-    "notebooks/lesson.ipynb": "lesson.html",
-    "notebooks/self_study.ipynb": "self_study.html",
-    "notebooks/review.ipynb": "cards.html",
-    "notebooks/measured": "gpu.html",
-    "notebooks/measured/README.md": "gpu.html",
-    "notebooks/checkpointing_gpu.ipynb": "checkpointing.html",
-}
+SHOWN = {name: page.file for page in PAGES for name in page.shows}
 
 _OUTSIDE = re.compile(r"^[a-z][a-z0-9+.-]*:|^//", re.IGNORECASE)
 
@@ -40,12 +32,6 @@ def leads_to(url: str, folder: str) -> str:
     if not (ROOT / name).exists():
         raise ValueError(f"{url!r} in {folder or 'the root'} leads to {name}, which is not there")
     return in_repository(name) + mark + place
-
-
-def in_repository(name: str) -> str:
-    """A file or folder of the repository on GitHub."""
-    kind = "tree" if (ROOT / name).is_dir() else "blob"
-    return f"https://github.com/{REPOSITORY}/{kind}/{VERSION}/{name}"
 
 
 def picture(url: str, folder: str) -> Path | None:

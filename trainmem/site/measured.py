@@ -1,19 +1,17 @@
-"""Recorded runs of the GPU notebook as Markdown tables. Reads the files as JSON, so that no torch is needed."""
+"""Recorded runs of the GPU notebook as Markdown tables. No torch is needed."""
 
-import json
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from trainmem.figures.amounts import gb, table
-
-_KIND, _VERSION = "trainmem checkpointing", 1
+from trainmem.measure.layout import ResultsError, read
 
 
 def runs_markdown(folder: Path) -> str:
     """One table a run of ``folder`` (JSON files of `trainmem.measure`), or a sentence that there is none.
 
-    Raises ``ValueError`` with the name of a file of another kind.
+    Raises ``ValueError`` with the name of a file that is none of them, and what is wrong with it.
     """
     runs = [_run(path) for path in sorted(folder.glob("*.json"))]
     gpus = [run for run in runs if run["device"]["kind"] == "cuda"]
@@ -27,12 +25,9 @@ def runs_markdown(folder: Path) -> str:
 
 def _run(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text("utf-8"))
-    except ValueError:
-        found = None
-    if not isinstance(found, dict) or (found.get("kind"), found.get("version")) != (_KIND, _VERSION):
-        raise ValueError(f"{path.name} is no run of the GPU notebook in layout {_VERSION}: take it out of the folder")
-    return found
+        return read(path)
+    except ResultsError as error:
+        raise ValueError(f"{error}. Mend it, or take it out of {path.parent}") from error
 
 
 def _markdown(run: dict[str, Any]) -> str:

@@ -8,17 +8,23 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_notebook
 
+from trainmem.course import place
 from trainmem.course.editions import KERNEL, ROOT
 from trainmem.review import CARDS, CHECK_YOURSELF, INTERVIEW, questions_markdown
-from trainmem.site.links import in_repository
 from trainmem.site.measured import runs_markdown
+
+
+def in_repository(name: str) -> str:
+    """Address of a file or folder of the repository on GitHub."""
+    return place.in_repository(name, folder=(ROOT / name).is_dir())
 
 
 @dataclass(frozen=True)
 class Page:
     """One page: its file, its title and the short one of the navigation, and what makes its notebook.
 
-    ``folder`` of the repository is where its relative links start from; ``made_from`` is its source there.
+    ``folder`` of the repository is where its relative links start from; ``made_from`` is its source there. ``shows``
+    are the files and folders of the repository that a link leads to this page for.
     """
 
     file: str
@@ -27,6 +33,7 @@ class Page:
     about: str
     folder: str
     made_from: str
+    shows: tuple[str, ...]
     notebook: Callable[[], NotebookNode]
 
     @property
@@ -117,6 +124,7 @@ PAGES = (
         "A course on the GPU memory that training a transformer takes, and on the cheapest way to make it fit.",
         "",
         "README.md",
+        ("README.md",),
         _index,
     ),
     Page(
@@ -126,6 +134,7 @@ PAGES = (
         "Training memory: how much, and the cheapest way to make it fit. With five figures that move.",
         "notebooks",
         "notebooks/lesson.ipynb",
+        ("notebooks/lesson.ipynb",),
         lambda: _read("notebooks/lesson.ipynb"),
     ),
     Page(
@@ -135,6 +144,7 @@ PAGES = (
         "The exercises with folded answers and their reasoning, and three more.",
         "notebooks",
         "notebooks/self_study.ipynb",
+        ("notebooks/self_study.ipynb",),
         lambda: _read("notebooks/self_study.ipynb", _NEEDS_KERNEL),
     ),
     Page(
@@ -144,6 +154,7 @@ PAGES = (
         "Recall cards, questions to check yourself and questions from interviews, with answers that unfold.",
         "",
         "trainmem/review",
+        ("notebooks/review.ipynb",),
         _cards,
     ),
     Page(
@@ -153,6 +164,7 @@ PAGES = (
         "Predictions beside measurements and beside other calculators.",
         "notebooks/measured",
         "notebooks/measured",
+        ("notebooks/measured", "notebooks/measured/README.md"),
         _gpu,
     ),
     Page(
@@ -162,6 +174,7 @@ PAGES = (
         "The notebook that puts predictions beside measurements, with its stored run.",
         "notebooks",
         "notebooks/checkpointing_gpu.ipynb",
+        ("notebooks/checkpointing_gpu.ipynb",),
         lambda: _read("notebooks/checkpointing_gpu.ipynb"),
     ),
     Page(
@@ -171,6 +184,7 @@ PAGES = (
         "Release, grade and return the exercises; add your own.",
         "",
         "README.md",
+        (),
         _instructors,
     ),
 )
