@@ -34,7 +34,7 @@ def run(path):
 
 def test_a_folder_with_other_files_is_left_alone(checkout):
     before = tree(checkout)
-    with pytest.raises(ValueError, match=r"not empty and has no list.*\.git, \.nojekyll, thesis\.txt.*name an empty"):
+    with pytest.raises(ValueError, match=r"not empty and has no list.*holds \.nojekyll, thesis\.txt.*name an empty"):
         building.build(checkout)
     assert tree(checkout) == before
 
@@ -54,6 +54,15 @@ def test_other_files_beside_a_site_stay(checkout, monkeypatch):
 def listing_of(files, folder):
     replace(folder, files)
     return (folder / LISTING).read_bytes()
+
+
+def test_a_checkout_with_nothing_in_it_yet_is_as_good_as_empty(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/gh-pages\n")
+    for _ in range(2):
+        replace(tmp_path, {"index.html": b"site"})
+        assert (tmp_path / "index.html").read_bytes() == b"site"
+        assert (tmp_path / ".git" / "HEAD").read_text() == "ref: refs/heads/gh-pages\n"
 
 
 def test_what_the_site_has_no_more_goes_and_so_does_its_folder(tmp_path):

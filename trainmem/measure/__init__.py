@@ -1,4 +1,5 @@
-"""What a real framework keeps, measured on small models. This folder needs torch; nothing else of the course does.
+"""What a real framework keeps, measured on small models. This folder needs torch (`layout` apart); nothing else
+of the course does.
 
 ============= =========================================================================================================
 module        what is in it
@@ -12,6 +13,7 @@ cuda          a CUDA device: the allocator's peaks, times by events, a cap on me
 device        `this_device()`: a GPU or the CPU behind one interface, with a meter and a clock
 checkpointing the experiment of the GPU notebook: settings, shapes that fit a card, `predict`, `measure`
 progress      `Run`: many cases with a bar, saved after each, going on after an interruption
+layout        what a results file holds, checked as it is read: for the notebook and for the site
 results       `Results`: JSON files of a run, and what to say of those that cannot be read
 tables        predictions, peaks and times as Markdown
 reading       what the numbers say, in sentences: your guess, a difference, an out-of-memory error

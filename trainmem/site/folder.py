@@ -26,7 +26,8 @@ def listed(folder: Path) -> set[str]:
         first, names = "", []
     if first == _FIRST:
         return {name for name in names if name != LISTING and _inside(folder, name)}
-    strangers = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    # A fresh checkout, to publish from, is as good as empty.
+    strangers = sorted(path.name for path in folder.iterdir() if path.name != ".git") if folder.exists() else []
     if strangers:
         raise ValueError(
             f"{folder} is not empty and has no list of a site's files ({LISTING}); it holds {_some(strangers)}. "
