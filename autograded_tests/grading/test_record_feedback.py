@@ -136,10 +136,24 @@ def luminance(colour):
 
 
 def test_every_colour_of_text_stands_out(edition):
-    colours = re.findall(r"[ {]color: #([0-9a-f]+)", made(edition, graded(edition)))
-    assert len(colours) >= 4
-    for colour in colours:
-        assert 1.05 / (luminance(colour) + 0.05) >= 7, colour
+    text = made(edition, graded(edition))
+    dark = re.search(r"@media \(prefers-color-scheme: dark\) \{.*?^\}", text, re.DOTALL | re.MULTILINE)[0]
+    for style in (text.replace(dark, ""), dark):
+        (ground,) = re.findall(r"background: #([0-9a-f]+)", style)
+        colours = re.findall(r"[ {]color: #([0-9a-f]+)", style)
+        assert len(colours) >= 4
+        for colour in colours:
+            low, high = sorted((luminance(colour), luminance(ground)))
+            assert (high + 0.05) / (low + 0.05) >= 7, (colour, ground)
+
+
+def test_it_is_dark_where_the_reader_s_system_is(edition, page):
+    page.set_content(made(edition, graded(edition)))
+    grounds = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert grounds == ["rgb(255, 255, 255)", "rgb(24, 24, 24)"]
 
 
 def test_what_is_long_is_cut_and_says_so(edition):

@@ -39,6 +39,7 @@ thead th, tfoot th, tfoot td { font-weight: bold }
 }
 @media (max-width: 30rem) {
   .checks thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden }
+  .checks th code { white-space: normal }
   .checks tr { display: block; border-top: 1px solid #bbb; padding: .4rem 0 }
   .checks th, .checks td { display: block; border: 0; padding: 0 }
 }
